@@ -1,0 +1,80 @@
+// Which sample stands where. The order of an epoch is a keyed permutation; a step takes the next
+// `world * batch_size` positions of it and gives rank r the r-th part. A Position is global, so a
+// run can go on with another world size, batch size, thread count or prefetch depth and still see
+// every remaining sample once.
+//
+//   Sampler sampler({.size = 1000, .batch_size = 32, .shuffle = true, .rank = 0, .world = 2});
+//   Position at{.seed = 42};
+//   while (auto step = sampler.step(at)) {
+//     for (int row = 0; row < step->rows; ++row) use(sampler.index(*step, row));
+//     at = step->after;
+//   }
+#pragma once
+
+#include <millrace/pipeline/permutation.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace millrace {
+
+// A coordinate in a run: the next sample to be read, counted over all ranks.
+struct Position {
+  std::uint64_t seed = 42;
+  std::int64_t epoch = 0;
+  std::int64_t next = 0;  // how many positions of the epoch's order are done
+
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
+// What happens to the samples at an epoch's end that do not fill a batch on every rank. Every rank
+// gets the same number of batches in all three cases.
+enum class Tail {
+  shorten,  // a smaller last batch, the same size on every rank; at most world - 1 rows repeat
+  drop,     // they are left out of this epoch
+  fill,     // a full last batch; the missing rows repeat samples from the epoch's start
+};
+
+struct SamplerOptions {
+  std::int64_t size = 0;
+  std::int64_t batch_size = 1;
+  bool shuffle = false;
+  Tail tail = Tail::shorten;
+  std::int64_t rank = 0;
+  std::int64_t world = 1;
+};
+
+// One rank's share of one step.
+struct Step {
+  Position at, after;
+  std::int64_t first = 0;    // the position of row 0; rows follow one another
+  std::int64_t rows = 0;     // of this rank
+  std::int64_t wrapped = 0;  // how many rows at the end repeat samples from the epoch's start
+};
+
+class Sampler {
+ public:
+  // Throws if the numbers cannot give a single batch, naming them.
+  explicit Sampler(SamplerOptions options);
+
+  const SamplerOptions& options() const { return options_; }
+  // The step at a position, or nothing at the epoch's end.
+  std::optional<Step> step(const Position& at) const;
+  // Where the next epoch starts.
+  static Position next_epoch(const Position& at) { return {at.seed, at.epoch + 1, 0}; }
+  std::int64_t steps_per_epoch() const;
+
+  // The position in the epoch's order that a row of a step stands for, and the sample there.
+  std::int64_t position(const Step& step, std::int64_t row) const {
+    return (step.first + row) % options_.size;
+  }
+  std::int64_t index(const Step& step, std::int64_t row) const;
+  // The sample that takes the place of one that failed, for the n-th time: a pure function of
+  // (seed, epoch, position, attempt).
+  std::int64_t replacement(const Position& at, std::int64_t position, std::int64_t attempt) const;
+
+ private:
+  SamplerOptions options_;
+};
+
+}  // namespace millrace

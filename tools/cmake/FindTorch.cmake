@@ -1,0 +1,33 @@
+# LibTorch as two light targets, Torch::cpu (libtorch_cpu and libc10) and nothing of CUDA. The
+# wheel's own package links libtorch_cuda into everything, which costs a second at each start.
+# Torch_DIR: the torch folder, i.e. the one with include/ and lib/ (its share/cmake/Torch will do).
+include(FindPackageHandleStandardArgs)
+
+find_path(Torch_INCLUDE_DIR torch/csrc/api/include/torch/torch.h
+  HINTS "${Torch_DIR}" "${Torch_DIR}/../../.." "${MILLRACE_DEPS}/libtorch" PATH_SUFFIXES include)
+if(Torch_INCLUDE_DIR)
+  get_filename_component(Torch_LIBRARY_DIR "${Torch_INCLUDE_DIR}/../lib" ABSOLUTE)
+  find_library(Torch_CPU_LIBRARY torch_cpu HINTS "${Torch_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  find_library(Torch_C10_LIBRARY c10 HINTS "${Torch_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  foreach(part MAJOR MINOR PATCH)
+    file(STRINGS "${Torch_INCLUDE_DIR}/torch/headeronly/version.h" line
+         REGEX "#define TORCH_VERSION_${part} ")
+    string(REGEX REPLACE ".* ([0-9]+)$" "\\1" Torch_${part} "${line}")
+  endforeach()
+  set(Torch_VERSION "${Torch_MAJOR}.${Torch_MINOR}.${Torch_PATCH}")
+endif()
+
+find_package_handle_standard_args(Torch
+  REQUIRED_VARS Torch_CPU_LIBRARY Torch_C10_LIBRARY Torch_INCLUDE_DIR
+  VERSION_VAR Torch_VERSION)
+if(Torch_FOUND AND NOT TARGET Torch::cpu)
+  add_library(Torch::c10 SHARED IMPORTED)
+  set_target_properties(Torch::c10 PROPERTIES IMPORTED_LOCATION "${Torch_C10_LIBRARY}")
+  add_library(Torch::cpu SHARED IMPORTED)
+  set_target_properties(Torch::cpu PROPERTIES
+    IMPORTED_LOCATION "${Torch_CPU_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES
+      "${Torch_INCLUDE_DIR};${Torch_INCLUDE_DIR}/torch/csrc/api/include"
+    INTERFACE_LINK_LIBRARIES Torch::c10)
+endif()
+mark_as_advanced(Torch_INCLUDE_DIR Torch_CPU_LIBRARY Torch_C10_LIBRARY)

@@ -1,0 +1,35 @@
+# The one place where versions are pinned. Sourced by tools/setup.sh; nothing here runs.
+# Debian packages come from bookworm and its point releases, so their versions are the suite's.
+# shellcheck shell=bash disable=SC2034
+
+DEBIAN_PACKAGES=(
+  # compiler, build and checks
+  g++ cmake ninja-build ccache mold pkg-config git ca-certificates
+  clang-format clang-tidy python3 python3-venv
+  # pipeline: logging, JSON lines, vector code, zero-copy exchange
+  libspdlog-dev nlohmann-json3-dev libhwy-dev libdlpack-dev
+  # tools and tests
+  libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev
+)
+
+# Header-only. Bookworm's suite has no 3.9, so it is unpacked into .deps from this one.
+TASKFLOW_PACKAGE=libtaskflow-cpp-dev
+TASKFLOW_SUITE=trixie
+TASKFLOW_VERSION=3.9.0
+
+# LibTorch and Arrow C++ live inside these wheels.
+PYTHON_PACKAGES=(
+  torch==2.13.0 pyarrow==26.0.1 numpy==2.4.6
+  filelock==4.2.10 fsspec==2026.9.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
+  networkx==3.6.1 setuptools==80.9.0 sympy==1.14.0 typing-extensions==4.16.0
+)
+# libtorch_cpu links to these two even where no GPU is.
+PYTHON_PACKAGES_CPU=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+# All that libtorch_cuda wants; taken where a CUDA toolkit or driver is present.
+PYTHON_PACKAGES_CUDA=(
+  cuda-bindings==13.5.0 cuda-pathfinder==1.8.6 cuda-toolkit==13.0.3.0 nvidia-cublas==13.1.1.3
+  nvidia-cuda-nvrtc==13.0.88 nvidia-cudnn-cu13==9.20.0.48 nvidia-cufft==12.0.0.61
+  nvidia-cufile==1.15.1.6 nvidia-curand==10.4.0.35 nvidia-cusolver==12.0.4.66
+  nvidia-cusparse==12.6.3.3 nvidia-cusparselt-cu13==0.8.1 nvidia-nccl-cu13==2.29.7
+  nvidia-nvjitlink==13.5.37 nvidia-nvshmem-cu13==3.4.5 nvidia-nvtx==13.0.85 triton==3.7.1
+)
