@@ -78,8 +78,8 @@ Array Batch::mask(std::string_view field) const {
 void Batch::wait_on(void* stream) const {
   if (data_->device == nullptr) return;
   data_->device->wait(stream, data_->ready);
-  data_->stream = stream;
-  data_->waited = true;
+  data_->consumer->stream = stream;
+  data_->consumer->used = true;
 }
 
 }  // namespace millrace

@@ -13,6 +13,17 @@
 
 namespace millrace {
 
+// The stream that the consumer last waited on, if it did: its work reads our device memory.
+struct ConsumerStream {
+  std::atomic<void*> stream{nullptr};
+  std::atomic<bool> used{false};
+
+  // Done when all that reads device memory now is done; null if nothing does.
+  FencePtr record(Device& device) const {
+    return used.load() ? device.record(stream.load()) : nullptr;
+  }
+};
+
 struct BatchData {
   const Schema* schema = nullptr;
   Step step;
@@ -22,11 +33,10 @@ struct BatchData {
   std::vector<Array> lengths;
   std::vector<std::vector<Array>> lists;
   std::vector<std::vector<std::string_view>> texts;
-  // On a device: when the data is there, and the stream that the consumer reads it on.
+  // On a device: when the data is there, and what the consumer reads it on.
   Device* device = nullptr;
   FencePtr ready;
-  std::atomic<void*> stream{nullptr};
-  std::atomic<bool> waited{false};
+  ConsumerStream* consumer = nullptr;
 
   // Lets go of all memory that the consumer could have kept.
   void clear() {
@@ -36,8 +46,6 @@ struct BatchData {
     for (auto& list : texts) list.clear();
     indices.clear();
     ready.reset();
-    stream = nullptr;
-    waited = false;
   }
 };
 

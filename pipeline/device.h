@@ -48,10 +48,10 @@ class Device {
   virtual Buffer allocate_host(std::size_t bytes) = 0;
   virtual Buffer allocate(std::size_t bytes) = 0;
 
-  // Queues the transfers behind `after` (may be null). The fence returned is done when the data is
+  // Queues the transfers behind all of `after`. The fence returned is done when the data is
   // there; `host_free` is called once, from any thread, when `from` may be written again. If this
   // throws, it is not called.
-  virtual FencePtr submit(std::span<const Transfer> transfers, const FencePtr& after,
+  virtual FencePtr submit(std::span<const Transfer> transfers, std::span<const FencePtr> after,
                           std::function<void()> host_free) = 0;
   // Work queued on `stream` from now on starts after `fence`.
   virtual void wait(void* stream, const FencePtr& fence) = 0;

@@ -86,9 +86,12 @@ BufferPool host_pool(const LoaderOptions& options) {
   return BufferPool([device = options.device](std::size_t n) { return device->allocate_host(n); });
 }
 
-BufferPool device_pool(const LoaderOptions& options) {
+BufferPool device_pool(const LoaderOptions& options,
+                       const std::shared_ptr<ConsumerStream>& consumer) {
   if (!options.device) return BufferPool(&Buffer::allocate);
-  return BufferPool([device = options.device](std::size_t n) { return device->allocate(n); });
+  auto allocate = [device = options.device](std::size_t n) { return device->allocate(n); };
+  return BufferPool(allocate,
+                    [device = options.device, consumer] { return consumer->record(*device); });
 }
 
 void check_limits(const Dataset& dataset, const LoaderOptions& options) {
@@ -123,7 +126,7 @@ LoaderParts::LoaderParts(AnyDataset data, LoaderOptions given)
       collate(collations(schema, options)),
       to_float(conversions(schema, options)),
       host_memory(host_pool(options)),
-      device_memory(device_pool(options)) {
+      device_memory(device_pool(options, consumer)) {
   std::int64_t slots = options.prefetch + 1, rows = options.batch_size;
   std::int64_t host = 0, device = 0;
   bool unknown = false;

@@ -19,7 +19,7 @@ namespace millrace {
 struct Field {
   std::string name;
   DType dtype = DType::uint8;
-  Shape shape;
+  Shape shape{};
   bool text = false;  // UTF-8 bytes; Batch::texts() shows them as strings
   // For fields of variable shape: the most elements a sample can have, 0 if unknown. The loader
   // counts it into the memory it predicts.

@@ -13,6 +13,7 @@ Slot::Slot(LoaderParts& parts, Events events)
   auto fields = static_cast<std::size_t>(parts.schema.size());
   data_.schema = &parts.schema;
   data_.device = parts.options.device.get();
+  data_.consumer = parts.consumer.get();
   data_.arrays.resize(fields);
   data_.lengths.resize(fields);
   data_.lists.resize(fields);
@@ -41,7 +42,9 @@ std::size_t Slot::row_bytes(int field) const {
 void Slot::ensure(Buffer& buffer, BufferPool& pool, std::size_t bytes) {
   if (buffer.data() != nullptr && buffer.size() >= bytes && !buffer.shared()) return;
   buffer = Buffer();
-  buffer = pool.take(bytes);
+  auto [fresh, after] = pool.take(bytes);
+  buffer = std::move(fresh);
+  if (after) reusable_.push_back(std::move(after));
 }
 
 // Sends every row of a fixed field to its place in the batch. A field that becomes float on the
@@ -272,8 +275,9 @@ void Slot::transfer() noexcept {
       transfers.push_back(transfer);
     }
     copying = true;  // before the call: the copy may be done before submit() returns
-    data_.ready = parts_.options.device->submit(transfers, std::exchange(reusable_, nullptr),
-                                                [this] { events_.copied(*this); });
+    data_.ready =
+        parts_.options.device->submit(transfers, reusable_, [this] { events_.copied(*this); });
+    reusable_.clear();
   } catch (const std::exception& exception) {
     copying = false;
     status_ = Error(exception.what()).stage("transfer").kind(ErrorKind::usage);
@@ -307,7 +311,10 @@ std::int64_t Slot::bytes() const {
 }
 
 void Slot::recycle() {
-  if (data_.device != nullptr && data_.waited) reusable_ = data_.device->record(data_.stream);
+  if (data_.device != nullptr) {
+    if (FencePtr done = parts_.consumer->record(*data_.device))
+      reusable_.push_back(std::move(done));
+  }
   data_.clear();
 }
 

@@ -35,6 +35,8 @@ struct LoaderParts {
   std::vector<Collate> collate;                  // by field
   std::vector<std::optional<ToFloat>> to_float;  // by field
   std::vector<std::vector<Buffer>> undecoded;    // by worker and field: to_float's input
+  // Shared with the buffers that come back after the loader is gone.
+  std::shared_ptr<ConsumerStream> consumer = std::make_shared<ConsumerStream>();
   BufferPool host_memory, device_memory;
   ByteBudget budget;
   std::int64_t predicted_bytes = 0;
@@ -114,7 +116,7 @@ class Slot {
   std::vector<FieldMemory> memory_;
   BatchData data_;
   Status status_;
-  FencePtr reusable_;  // when the consumer's work on the last batch is done
+  std::vector<FencePtr> reusable_;  // when nothing reads the device memory any more
   std::int64_t batch_number_ = -1;
   std::atomic<std::int64_t> claimed_{0};
   std::atomic<bool> doomed_{false};  // a row has failed for good: the others need not be loaded

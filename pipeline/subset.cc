@@ -28,18 +28,18 @@ std::string Subset::describe(std::int64_t index) const {
   return dataset_->describe((*indices_)[static_cast<std::size_t>(index)]);
 }
 
-std::vector<Subset> random_split(AnyDataset dataset, const std::vector<std::int64_t>& lengths,
+std::vector<Subset> random_parts(AnyDataset dataset, const std::vector<std::int64_t>& lengths,
                                  std::uint64_t seed) {
   std::int64_t total = 0;
   for (std::int64_t length : lengths) {
     if (length < 0) {
-      throw Error("random_split: a part cannot have " + std::to_string(length) + " samples")
+      throw Error("random_parts: a part cannot have " + std::to_string(length) + " samples")
           .kind(ErrorKind::usage);
     }
     total += length;
   }
   if (total != dataset->size()) {
-    throw Error("random_split: the parts have " + std::to_string(total) +
+    throw Error("random_parts: the parts have " + std::to_string(total) +
                 " samples in all, but the dataset has " + std::to_string(dataset->size()))
         .kind(ErrorKind::usage);
   }
@@ -68,7 +68,7 @@ Split random_split(AnyDataset dataset, SplitOptions options) {
                 " for training and " + std::to_string(valid) + " for validation; neither may be 0")
         .kind(ErrorKind::usage);
   }
-  auto parts = random_split(std::move(dataset), {train, valid}, options.seed);
+  auto parts = random_parts(std::move(dataset), {train, valid}, options.seed);
   return {std::move(parts[0]), std::move(parts[1])};
 }
 

@@ -44,7 +44,7 @@ struct Split {
 Split random_split(AnyDataset dataset, SplitOptions options = {});
 
 // Parts of the given lengths, which must add up to the data set's size; a part may be empty.
-std::vector<Subset> random_split(AnyDataset dataset, const std::vector<std::int64_t>& lengths,
+std::vector<Subset> random_parts(AnyDataset dataset, const std::vector<std::int64_t>& lengths,
                                  std::uint64_t seed = 42);
 
 }  // namespace millrace

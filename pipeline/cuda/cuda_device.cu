@@ -83,10 +83,10 @@ class CudaDevice : public Device {
     return Buffer::adopt(data, bytes, Memory::device, [data] { cudaFree(data); });
   }
 
-  FencePtr submit(std::span<const Transfer> transfers, const FencePtr& after,
+  FencePtr submit(std::span<const Transfer> transfers, std::span<const FencePtr> after,
                   std::function<void()> host_free) override {
     check(cudaSetDevice(ordinal_), "cudaSetDevice");
-    if (after) wait(copies_, after);
+    for (const FencePtr& fence : after) wait(copies_, fence);
     for (const Transfer& t : transfers) {
       check(cudaMemcpyAsync(t.to, t.from, t.bytes, cudaMemcpyHostToDevice, copies_),
             "cudaMemcpyAsync");
