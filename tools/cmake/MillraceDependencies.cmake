@@ -37,7 +37,9 @@ if(NOT MILLRACE_CUDA STREQUAL "OFF")
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     enable_language(CUDA)
-    set(CMAKE_CUDA_STANDARD 20)
+    # CMake 3.25 does not know how to ask nvcc for C++20.
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     set(MILLRACE_HAS_CUDA ON)
   elseif(MILLRACE_CUDA STREQUAL "ON")
     message(FATAL_ERROR "MILLRACE_CUDA is ON, but no CUDA compiler was found. "

@@ -1,0 +1,35 @@
+# Sourced by quickstart.sh and test.sh: runs a phase, prints what it does and how long it took.
+# shellcheck shell=bash
+phases_started=$SECONDS
+phase_summary=()
+
+phase() { # phase "what it does" command...
+  local what=$1 started=$SECONDS
+  shift
+  printf '\n== %s\n' "$what"
+  if ! "$@"; then
+    printf '== %s: FAILED after %d s\n' "$what" $((SECONDS - started)) >&2
+    exit 1
+  fi
+  phase_summary+=("$(printf '%5d s  %s' $((SECONDS - started)) "$what")")
+}
+
+# A build prints little when all goes well, and everything when it does not.
+build() { # build PRESET
+  local log
+  log=$(mktemp)
+  if cmake --preset "$1" >"$log" 2>&1 && cmake --build --preset "$1" -j "$(nproc)" >>"$log" 2>&1; then
+    grep -E '^-- Millrace:' "$log" || true
+    tail -n 1 "$log"
+    rm -f "$log"
+  else
+    cat "$log"
+    rm -f "$log"
+    return 1
+  fi
+}
+
+finish() {
+  printf '\n== all phases, %d s in total\n' $((SECONDS - phases_started))
+  printf '%s\n' "${phase_summary[@]}"
+}
