@@ -17,6 +17,13 @@ constexpr std::size_t most_events_per_worker = 1'000'000;
 // them: their wall time stands for their CPU time.
 constexpr std::int64_t worth_a_system_call_ns = 20'000;
 
+// Only its worker writes a counter, so no locked instruction is needed; readers are others.
+template <typename T, typename V>
+void add(std::atomic<T>& counter, V value) {
+  T now = counter.load(std::memory_order_relaxed);
+  counter.store(now + static_cast<T>(value), std::memory_order_relaxed);
+}
+
 std::int64_t thread_cpu_ns() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -53,11 +60,10 @@ StageClock::Timer::~Timer() {
   std::int64_t wall = end - begin_ns_;
   std::int64_t cpu = begin_cpu_ns_ >= 0 ? thread_cpu_ns() - begin_cpu_ns_ : wall;
   Counter& counter = worker.stages[static_cast<std::size_t>(stage_)];
-  counter.count.fetch_add(1, std::memory_order_relaxed);
-  counter.wall_ns.fetch_add(wall, std::memory_order_relaxed);
-  counter.cpu_ns.fetch_add(cpu, std::memory_order_relaxed);
-  auto bucket = static_cast<std::size_t>(bucket_of(wall));
-  counter.histogram[bucket].fetch_add(1, std::memory_order_relaxed);
+  add(counter.count, 1);
+  add(counter.wall_ns, wall);
+  add(counter.cpu_ns, cpu);
+  add(counter.histogram[static_cast<std::size_t>(bucket_of(wall))], 1);
   if (stage_ == Stage::load) worker.recent_ns.store(wall, std::memory_order_relaxed);
   if (clock_.trace_) {
     std::lock_guard lock(worker.mutex);

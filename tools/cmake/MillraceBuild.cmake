@@ -37,7 +37,7 @@ if(MILLRACE_WERROR)
   target_compile_options(millrace_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 if(MILLRACE_SANITIZE)
-  add_compile_options(-fsanitize=${MILLRACE_SANITIZE} -fno-omit-frame-pointer -g
+  add_compile_options(-fsanitize=${MILLRACE_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MILLRACE_SANITIZE})
   if(MILLRACE_SANITIZE MATCHES "thread")
