@@ -3,6 +3,7 @@
 #include <millrace/decoders/mesh_builder.h>
 #include <millrace/decoders/text_cursor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,10 +31,13 @@ class OffReader {
  private:
   Status header() {
     next_line();
-    // Letters up to the counts, which some files write without any space: "OFF490 518 0".
+    // Some files write the counts without any space, "OFF490 518 0", and some without a keyword.
+    TextCursor ahead = in_;
+    std::string_view word = ahead.word();
+    bool bare = std::all_of(word.begin(), word.end(), is_digit);
     std::string keyword;
-    while (!in_.at_line_end() && !is_blank(in_.peek()) && keyword.size() < 8) {
-      if (is_digit(in_.peek()) && (keyword.ends_with("OFF") || keyword.empty())) break;
+    while (!bare && !in_.at_line_end() && !is_blank(in_.peek()) && keyword.size() < 8) {
+      if (is_digit(in_.peek()) && keyword.ends_with("OFF")) break;
       keyword += in_.peek();
       in_.advance();
     }

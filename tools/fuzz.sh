@@ -28,7 +28,7 @@ shift
 
 cd "$root"
 cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz >build/fuzz/build.log 2>&1 \
+cmake --build --preset fuzz --target fuzz_targets >build/fuzz/build.log 2>&1 \
   || { tail -n 20 build/fuzz/build.log >&2; echo "fuzz: the build failed" >&2; exit 1; }
 python=$(sed -n 's/^MILLRACE_PYTHON:[A-Z]*=//p' build/fuzz/CMakeCache.txt)
 "$python" tests/fuzz/make_seeds.py build/fuzz/seeds >/dev/null
