@@ -109,6 +109,10 @@ Status decode_mesh(std::span<const std::byte> bytes, const MeshOptions& options,
     format = sniff_mesh(bytes, options.hint);
     std::string_view text = as_text(bytes);
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    bool wide = text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
+    if (wide && format != MeshFormat::stl) {
+      return Error("text in UTF-16").stage("mesh").hint("Convert it with: iconv -t UTF-8");
+    }
     MeshBuilder builder(options, format, mesh);
     Status status = read(text, format, builder);
     if (status.ok()) status = builder.finish();

@@ -27,6 +27,8 @@ class TextValues {
     in_.skip_spaces();
     return in_.number(value);
   }
+  // Each item has a line. Some files have more on it than their header says.
+  void end_item() { in_.skip_line(); }
   std::size_t left() const { return in_.left(); }
   // A digit and a space. The last value may lack the space.
   static std::size_t least_bytes(Kind) { return 2; }
@@ -48,6 +50,7 @@ class BinaryValues {
     skip(bytes);
     return true;
   }
+  void end_item() {}
   std::size_t left() const { return left_; }
   static std::size_t least_bytes(Kind kind) { return bytes_of(kind); }
   static constexpr std::size_t slack = 0;
@@ -192,6 +195,7 @@ class PlyReader {
                                 : values_.value(property.kind, scalars_[p]);
       if (!good) return false;
     }
+    values_.end_item();
     return true;
   }
 

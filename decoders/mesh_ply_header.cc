@@ -47,6 +47,7 @@ class HeaderReader {
     in_.skip_line();  // "ply", which the caller has seen
     bool has_format = false;
     for (; !in_.done(); in_.skip_line()) {
+      // What is none of these words is a comment, or an exporter's that lacks the word.
       std::string_view word = in_.word();
       Status status;
       if (word == "end_header") {
@@ -61,8 +62,6 @@ class HeaderReader {
         status = element();
       } else if (word == "property") {
         status = property();
-      } else if (!word.empty() && word != "comment" && word != "obj_info") {
-        status = bad("unknown keyword");
       }
       if (!status.ok()) return status;
     }

@@ -97,7 +97,7 @@ TEST(MeshFormats, PlyReadsElementsInAnyOrderAndTriangleStrips) {
   EXPECT_EQ(mesh.faces, (Faces{{0, 1, 2}, {0, 2, 3}}));
   mesh =
       decoded(ply_of(ply_vertices + "element tristrips 1\nproperty list int int vertex_indices\n",
-                     "0 0 0 1 0 0 1 1 0 0 1 0 8 0 1 2 3 -1 3 2 1"));
+                     "0 0 0\n1 0 0\n1 1 0\n0 1 0\n8 0 1 2 3 -1 3 2 1"));
   EXPECT_EQ(mesh.faces, (Faces{{0, 1, 2}, {2, 1, 3}, {3, 2, 1}}));
 }
 
@@ -159,9 +159,9 @@ TEST(MeshFormats, LimitsHoldAtTheLimitAndOneBeyond) {
   std::vector<std::string> files{
       square_obj + faces,
       ply_of(ply_vertices + "element face 2\nproperty list uchar int vertex_indices\n",
-             "0 0 0 1 0 0 1 1 0 0 1 0 3 0 1 2 3 0 2 3"),
+             "0 0 0\n1 0 0\n1 1 0\n0 1 0\n3 0 1 2\n3 0 2 3"),
       "OFF\n4 2 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n3 0 1 2\n3 0 2 3\n", square_obj + "f 1 2 3 4\n",
-      ply_of(ply_vertices + ply_faces, "0 0 0 1 0 0 1 1 0 0 1 0 4 0 1 2 3")};
+      ply_of(ply_vertices + ply_faces, "0 0 0\n1 0 0\n1 1 0\n0 1 0\n4 0 1 2 3")};
   for (const std::string& file : files) {
     EXPECT_EQ(message_of(file, {.limits = {.vertices = 4, .faces = 2}}), "ok") << file;
     EXPECT_NE(message_of(file, {.limits = {.vertices = 3, .faces = 2}}).find("3"),
@@ -182,6 +182,7 @@ TEST(MeshFormats, ErrorsSayWhatIsWrong) {
   std::string solid = "solid a\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\n";
   std::vector<std::pair<std::string, std::string>> table{
       {"", "the file is empty"},
+      {"\xFF\xFEv\1", "text in UTF-16"},
       {"hello", "not a mesh that is known"},
       {square_obj, "has no faces"},
       {"v 1 2\nf 1 1 1\n", "line 1: a vertex needs three numbers"},
@@ -198,7 +199,7 @@ TEST(MeshFormats, ErrorsSayWhatIsWrong) {
        "truncated: its header promises 9999999 of element vertex"},
       {ply_of("element vertex 99999999\nproperty float x\n", "0"),
        "more than the 10000000 allowed"},
-      {ply_of(ply_vertices, "0 0 0 1 0 0 1 1 0 0 1 z"), "cannot read vertex 3"},
+      {ply_of(ply_vertices, "0 0 0\n1 0 0\n1 1 0\n0 1 z"), "cannot read vertex 3"},
       {binary_stl(5, 2).substr(0, 120), "truncated: its header promises 5 faces"},
       {solid, "truncated: ends within a facet"},
       {solid + "vertex 0 0\n", "line 5: a vertex needs three numbers"},
