@@ -10,6 +10,8 @@ DEBIAN_PACKAGES=(
   libspdlog-dev nlohmann-json3-dev libhwy-dev libdlpack-dev
   # tools and tests
   libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev
+  # decoders: gzip
+  zlib1g-dev
   # fuzzing
   clang libclang-rt-14-dev
 )

@@ -5,6 +5,7 @@ ffmpeg command, everything else is written here. What needs a tool that is missi
 said so; the same tools give the same files.
 """
 import base64
+import gzip
 import io
 import json
 import pathlib
@@ -139,6 +140,9 @@ def text_seeds():
     for name, data in samples.items():
         save("text", name, data)
         save("tokenizer", name, data)
+    merges = b"#version: 0.2\nt h\nth e</w>\ni n\nc a\nca t</w>\n"
+    save("tokenizer", "merges.txt", merges)
+    save("tokenizer", "merges.txt.gz", gzip.compress(merges, mtime=0))
 
 
 # Pictures
