@@ -57,9 +57,8 @@ Status MeshBuilder::expect_faces(std::uint64_t count, std::uint64_t bytes_each,
 }
 
 Status MeshBuilder::too_many() const {
-  bool vertices = mesh_.vertices.size() >= max_vertices_;
-  std::string what = vertices ? "vertices" : "faces";
-  std::int64_t limit = vertices ? options_.limits.vertices : options_.limits.faces;
+  std::string what = full_of_vertices_ ? "vertices" : "faces";
+  std::int64_t limit = full_of_vertices_ ? options_.limits.vertices : options_.limits.faces;
   return error("has more than the " + std::to_string(limit) + " " + what + " allowed")
       .hint("Raise limits." + what + " if the file is to be trusted");
 }

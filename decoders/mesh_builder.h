@@ -32,7 +32,7 @@ class MeshBuilder {
 
   // False: the limit is reached.
   bool add_vertex(double x, double y, double z) {
-    if (mesh_.vertices.size() >= max_vertices_) return false;
+    if (mesh_.vertices.size() >= max_vertices_) return full_of_vertices_ = true, false;
     mesh_.vertices.push_back({static_cast<float>(x), static_cast<float>(y), static_cast<float>(z)});
     return true;
   }
@@ -66,6 +66,7 @@ class MeshBuilder {
   Mesh& mesh_;
   MeshFormat format_;
   std::size_t max_vertices_, max_faces_;
+  bool full_of_vertices_ = false;
   std::vector<Polygon> polygons_;
 };
 

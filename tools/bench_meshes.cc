@@ -4,9 +4,12 @@
 
 #include <millrace/decoders/face_edges.h>
 #include <millrace/decoders/mesh.h>
+#include <millrace/decoders/mesh_write.h>
 #include <millrace/pipeline/loader.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -88,7 +91,43 @@ struct Options {
   int workers = 2;
   std::int64_t passes = 2;
   bool tidy = false;
+  std::int64_t faces = 0;
 };
+
+// One large mesh made here: how long each part takes, and how much memory all of it.
+void run_large(std::int64_t faces) {
+  using Clock = std::chrono::steady_clock;
+  Mesh mesh;
+  auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(faces) / 2));
+  for (std::int64_t i = 0; i < (side + 1) * (side + 1); ++i) {
+    auto x = static_cast<float>(i % (side + 1)), y = static_cast<float>(i / (side + 1));
+    mesh.vertices.push_back({x, y, std::sin(x) * std::cos(y)});
+  }
+  for (std::int64_t i = 0; i < side * side; ++i) {
+    std::int64_t a = i / side * (side + 1) + i % side, b = a + side + 1;
+    mesh.faces.push_back({a, a + 1, b});
+    mesh.faces.push_back({b, a + 1, b + 1});
+  }
+  nlohmann::json line{{"workload", "one large mesh"}, {"faces", mesh.faces.size()}};
+  auto timed = [&](const char* name, const auto& work) {
+    auto start = Clock::now();
+    Status status = work();
+    if (!status.ok()) throw std::move(status.error());
+    line[name] = std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  std::string obj = encode_obj(mesh), ply = encode_ply(mesh);
+  mesh = {};
+  auto decode = [&](const std::string& file) {
+    return decode_mesh(std::as_bytes(std::span(file)), {}, mesh);
+  };
+  std::vector<std::array<std::int64_t, 2>> pairs;
+  timed("obj_to_tidy_mesh_s", [&] { return decode(obj); });
+  timed("ply_to_tidy_mesh_s", [&] { return decode(ply); });
+  timed("face_edges_s", [&] { return face_edges(mesh.faces, {}, pairs); });
+  line["pairs"] = pairs.size();
+  line["peak_rss_mb"] = peak_rss_mb();
+  std::cout << line.dump() << std::endl;
+}
 
 std::vector<std::string> find_files(const Options& o) {
   std::vector<std::string> paths;
@@ -141,15 +180,20 @@ int main(int argc, char** argv) {
   Options o;
   app.footer(
       "\nExamples:\n  bench_meshes models --workers 2 --passes 2\n"
+      "  bench_meshes --large 1000000\n"
       "  bench_meshes models --tidy     # cleaned, scaled and sorted for MeshGPT\n");
-  app.add_option("folder", o.folder)->required();
+  app.add_option("folder", o.folder);
+  app.add_option("--large", o.faces, "instead of a folder, one mesh of this many faces");
   app.add_option("--list", o.list, "take the paths in this file, relative to the folder");
   app.add_option("--workers", o.workers)->capture_default_str();
   app.add_option("--passes", o.passes, "timed passes over the files")->capture_default_str();
   app.add_flag("--tidy", o.tidy, "clean, scale and sort too");
   CLI11_PARSE(app, argc, argv);
   try {
-    run(o);
+    if (o.faces == 0 && o.folder.empty()) {
+      throw Error("give a folder, or --large").kind(ErrorKind::usage);
+    }
+    o.faces > 0 ? run_large(o.faces) : run(o);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "bench_meshes: %s\n", error.what());

