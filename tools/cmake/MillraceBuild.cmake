@@ -46,6 +46,15 @@ if(MILLRACE_SANITIZE)
   endif()
 endif()
 
+if(MILLRACE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "MILLRACE_FUZZ needs clang (Debian: clang libclang-rt-14-dev); "
+                        "use the preset: cmake --preset fuzz")
+  endif()
+  # Everything counts its branches for the fuzzer; only the targets get its main().
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # Headers are included as <millrace/folder/name.h> in the tree as they are once installed.
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/include/millrace")
 foreach(folder pipeline decoders datasets training)

@@ -1,0 +1,19 @@
+// Private: the little of Unicode that tokenizers need, without regard to the locale.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace millrace {
+
+bool is_letter(char32_t c);       // categories L*
+bool is_number(char32_t c);       // categories N*
+bool is_white_space(char32_t c);  // property White_Space
+// Where the lower case is one code point; otherwise the same.
+char32_t to_lower(char32_t c);
+
+// `text` must be well-formed: see first_invalid_utf8.
+std::u32string decode_utf8(std::string_view text);
+void append_utf8(std::string& out, char32_t c);
+
+}  // namespace millrace
