@@ -8,7 +8,10 @@ DEBIAN_PACKAGES=(
   clang-format clang-tidy python3 python3-venv
   # pipeline: logging, JSON lines, vector code, zero-copy exchange
   libspdlog-dev nlohmann-json3-dev libhwy-dev libdlpack-dev
-  # tools and tests
+  # images
+  libjpeg62-turbo-dev libpng-dev libwebp-dev libavcodec-dev libavutil-dev libswscale-dev
+  # tools and tests; python3-pil decodes with the very libjpeg-turbo that Millrace links
+  python3-pil python3-numpy
   libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 
@@ -19,7 +22,7 @@ TASKFLOW_VERSION=3.9.0
 
 # LibTorch and Arrow C++ live inside these wheels.
 PYTHON_PACKAGES=(
-  torch==2.13.0 pyarrow==26.0.1 numpy==2.4.6
+  torch==2.13.0 pyarrow==26.0.1 numpy==2.4.6 pillow==13.0.0
   filelock==4.2.10 fsspec==2026.9.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
   networkx==3.6.1 setuptools==80.9.0 sympy==1.14.0 typing-extensions==4.16.0
 )
