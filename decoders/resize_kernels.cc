@@ -74,8 +74,9 @@ constexpr int blocks = static_cast<int>(hn::MaxLanes(d8) / 16);
 // Sums of low and of high halves; the second of each is for instruction sets whose multiply-add
 // leaves odd and even products apart.
 struct Sum {
-  V32 low = hn::Zero(d32), low_rest = hn::Zero(d32);
-  V32 high = hn::Zero(d32), high_rest = hn::Zero(d32);
+  V32 low, low_rest, high, high_rest;
+
+  HWY_INLINE Sum() : low(hn::Zero(d32)), low_rest(low), high(low), high_rest(low) {}
 
   HWY_INLINE void add(V16 pixels, V16 low_weights, V16 high_weights) {
     low = hn::ReorderWidenMulAccumulate(d32, pixels, low_weights, low, low_rest);
