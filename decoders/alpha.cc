@@ -1,4 +1,4 @@
-#include <millrace/decoders/alpha.h>
+#include "alpha.h"
 
 #include <algorithm>
 #include <cstring>

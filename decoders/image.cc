@@ -1,6 +1,7 @@
-#include <millrace/decoders/alpha.h>
+#include "alpha.h"
+#include "image_reader.h"
+
 #include <millrace/decoders/image.h>
-#include <millrace/decoders/image_reader.h>
 
 #include <algorithm>
 #include <cstring>

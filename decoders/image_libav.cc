@@ -1,34 +1,14 @@
 // BMP, TIFF and the rarer formats, through libav's decoders. The whole file is one packet for the
 // one decoder that its first bytes name: no demuxer and no protocol is involved.
-#include <millrace/decoders/image_reader.h>
+#include "image_reader.h"
+#include "libav.h"
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <vector>
-
-extern "C" {
-#include <libavcodec/avcodec.h>
-#include <libavutil/pixdesc.h>
-#include <libswscale/swscale.h>
-}
 
 namespace millrace {
 namespace {
-
-struct DeleteContext {
-  void operator()(AVCodecContext* context) const { avcodec_free_context(&context); }
-};
-struct DeleteFrame {
-  void operator()(AVFrame* frame) const { av_frame_free(&frame); }
-};
-struct DeletePacket {
-  void operator()(AVPacket* packet) const { av_packet_free(&packet); }
-};
-struct DeleteScaler {
-  void operator()(SwsContext* scaler) const { sws_freeContext(scaler); }
-};
-using FramePointer = std::unique_ptr<AVFrame, DeleteFrame>;
 
 AVCodecID codec_of(ImageFormat format, Bytes bytes) {
   switch (format) {
@@ -68,10 +48,10 @@ AVCodecID codec_of(ImageFormat format, Bytes bytes) {
   }
 }
 
+// The decoder's own words where it had any.
 std::string message_of(int code) {
-  char text[AV_ERROR_MAX_STRING_SIZE] = {};
-  av_strerror(code, text, sizeof text);
-  return text;
+  const std::string complaint = take_av_complaint();
+  return complaint.empty() ? av_error_text(code) : complaint;
 }
 
 // What the decoder knows when it first asks for memory: all of the header.
@@ -88,16 +68,21 @@ int note_and_refuse(AVCodecContext* context, AVFrame* frame, int) {
 
 // Decodes the one frame. With `asked`, stops when the decoder wants memory for it.
 int decode(Bytes bytes, ImageFormat format, const DecodeLimits& limits, bool tolerant, Asked* asked,
-           FramePointer& frame) {
+           FrameHandle& frame) {
+  capture_av_log();
+  take_av_complaint();
   const AVCodec* codec = avcodec_find_decoder(codec_of(format, bytes));
   if (codec == nullptr) return AVERROR_DECODER_NOT_FOUND;
-  std::unique_ptr<AVCodecContext, DeleteContext> context(avcodec_alloc_context3(codec));
-  std::unique_ptr<AVPacket, DeletePacket> packet(av_packet_alloc());
+  CodecHandle context(avcodec_alloc_context3(codec));
+  PacketHandle packet(av_packet_alloc());
   frame.reset(av_frame_alloc());
   if (!context || !packet || !frame) return AVERROR(ENOMEM);
   context->thread_count = 1;
+  context->thread_type = FF_THREAD_SLICE;
   context->max_pixels = limits.image_pixels;
-  context->err_recognition = tolerant ? 0 : AV_EF_EXPLODE;
+  // With this flag TIFF refuses every field that it does not know: see tiff_is_whole instead.
+  const bool strict = !tolerant && format != ImageFormat::tiff;
+  context->err_recognition = strict ? AV_EF_EXPLODE : 0;
   if (asked != nullptr) {
     context->opaque = asked;
     context->get_buffer2 = note_and_refuse;
@@ -127,26 +112,35 @@ int channels_of(const AVPixFmtDescriptor& format) {
 // Exact for every depth and order of components: each one is read as the number it is.
 void read_components(const AVFrame& frame, const AVPixFmtDescriptor& format, int channels,
                      std::uint8_t* pixels, std::size_t stride) {
-  const bool palette = (format.flags & AV_PIX_FMT_FLAG_PAL) != 0;
   const std::uint8_t* planes[4] = {frame.data[0], frame.data[1], frame.data[2], frame.data[3]};
+  const int flipped = frame.format == AV_PIX_FMT_MONOWHITE ? 255 : 0;
   std::vector<std::uint16_t> line(static_cast<std::size_t>(frame.width));
   for (int y = 0; y < frame.height; ++y) {
     std::uint8_t* row = pixels + static_cast<std::size_t>(y) * stride;
     for (int c = 0; c < channels; ++c) {
-      const int depth = palette ? 8 : format.comp[c].depth;
-      av_read_image_line2(line.data(), planes, frame.linesize, &format, 0, y, c, frame.width,
-                          palette ? 1 : 0, sizeof(std::uint16_t));
+      const int depth = format.comp[c].depth;
+      av_read_image_line2(line.data(), planes, frame.linesize, &format, 0, y, c, frame.width, 0,
+                          sizeof(std::uint16_t));
       for (int x = 0; x < frame.width; ++x) {
         const int value = line[static_cast<std::size_t>(x)];
-        row[x * channels + c] = static_cast<std::uint8_t>(
-            depth >= 8 ? value >> (depth - 8) : value * 255 / ((1 << depth) - 1));
+        const int scaled = depth >= 8 ? value >> (depth - 8) : value * 255 / ((1 << depth) - 1);
+        row[x * channels + c] = static_cast<std::uint8_t>(scaled ^ flipped);
       }
     }
   }
-  if (frame.format == AV_PIX_FMT_MONOWHITE) {
-    for (int y = 0; y < frame.height; ++y) {
-      std::uint8_t* row = pixels + static_cast<std::size_t>(y) * stride;
-      for (int x = 0; x < frame.width; ++x) row[x] = static_cast<std::uint8_t>(255 - row[x]);
+}
+
+// libav's palettes are 32-bit numbers of the machine's byte order, alpha on top.
+void read_palette(const AVFrame& frame, std::uint8_t* pixels, std::size_t stride) {
+  std::uint32_t palette[256];
+  std::memcpy(palette, frame.data[1], sizeof palette);
+  for (int y = 0; y < frame.height; ++y) {
+    const std::uint8_t* from = frame.data[0] + std::ptrdiff_t{y} * frame.linesize[0];
+    std::uint8_t* to = pixels + static_cast<std::size_t>(y) * stride;
+    for (int x = 0; x < frame.width; ++x, to += 4) {
+      const std::uint32_t colour = palette[from[x]];
+      for (int c = 0; c < 3; ++c) to[c] = static_cast<std::uint8_t>(colour >> (16 - 8 * c));
+      to[3] = static_cast<std::uint8_t>(colour >> 24);
     }
   }
 }
@@ -154,7 +148,7 @@ void read_components(const AVFrame& frame, const AVPixFmtDescriptor& format, int
 // YUV and floats.
 Status scale_colours(const AVFrame& frame, ImageFormat format, std::uint8_t* pixels,
                      std::size_t stride) {
-  std::unique_ptr<SwsContext, DeleteScaler> scaler(sws_getContext(
+  ScalerHandle scaler(sws_getContext(
       frame.width, frame.height, static_cast<AVPixelFormat>(frame.format), frame.width,
       frame.height, AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_FULL_CHR_H_INT | SWS_ACCURATE_RND, nullptr,
       nullptr, nullptr));
@@ -170,7 +164,7 @@ Status scale_colours(const AVFrame& frame, ImageFormat format, std::uint8_t* pix
 }  // namespace
 
 Status read_libav_header(Bytes bytes, Header& header) {
-  FramePointer frame;
+  FrameHandle frame;
   Asked asked;
   const int code =
       decode(bytes, header.format, DecodeLimits{.image_pixels = INT32_MAX}, false, &asked, frame);
@@ -189,21 +183,24 @@ Status read_libav_header(Bytes bytes, Header& header) {
 
 Status read_libav(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,
                   Damage& damage) {
-  FramePointer frame;
+  FrameHandle frame;
   const int code = decode(bytes, header.format, request.limits, request.tolerant, nullptr, frame);
   if (code < 0) return damaged_error(header.format, message_of(code));
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame->format));
   if (format == nullptr || frame->width != header.width || frame->height != header.height) {
     return damaged_error(header.format, "two headers contradict each other");
   }
-  if (frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0) {
-    damage = "parts of it could not be decoded";
+  if (frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 ||
+      (header.format == ImageFormat::tiff && !tiff_is_whole(bytes))) {
+    damage = "parts of it are missing";
     if (!request.tolerant) return damaged_error(header.format, damage);
   }
   const std::size_t stride = static_cast<std::size_t>(header.width * header.channels) + row_padding;
   std::uint8_t* pixels = Scratch::ensure(Scratch::of_this_thread().raster,
                                          stride * static_cast<std::size_t>(header.height));
-  if (is_rgb_or_grey(*format)) {
+  if (frame->format == AV_PIX_FMT_PAL8) {
+    read_palette(*frame, pixels, stride);
+  } else if (is_rgb_or_grey(*format)) {
     read_components(*frame, *format, header.channels, pixels, stride);
   } else if (Status status = scale_colours(*frame, header.format, pixels, stride); !status.ok()) {
     return status;

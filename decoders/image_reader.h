@@ -2,8 +2,9 @@
 // stored order (orientation is not theirs) as 8-bit grey, grey and alpha, RGB or RGBA.
 #pragma once
 
+#include "rows.h"
+
 #include <millrace/decoders/image.h>
-#include <millrace/decoders/rows.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,8 @@ Status read_rows(Bytes bytes, const Header& header, const ReadRequest& request, 
 
 // EXIF's orientation out of a TIFF structure; 1 if there is none that makes sense.
 int tiff_orientation(Bytes tiff);
+// True if all strips or tiles that the first directory lists lie inside the file.
+bool tiff_is_whole(Bytes tiff);
 
 Status read_jpeg_header(Bytes bytes, Header& header);
 Status read_jpeg(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,

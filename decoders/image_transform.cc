@@ -1,8 +1,9 @@
-#include <millrace/decoders/alpha.h>
-#include <millrace/decoders/image_reader.h>
+#include "alpha.h"
+#include "image_reader.h"
+#include "place_rows.h"
+#include "resize_rows.h"
+
 #include <millrace/decoders/image_transform.h>
-#include <millrace/decoders/place_rows.h>
-#include <millrace/decoders/resize_rows.h>
 
 #include <algorithm>
 #include <cmath>

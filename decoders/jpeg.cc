@@ -1,5 +1,5 @@
-#include <millrace/decoders/alpha.h>
-#include <millrace/decoders/image_reader.h>
+#include "alpha.h"
+#include "image_reader.h"
 
 #include <algorithm>
 #include <csetjmp>
@@ -91,10 +91,12 @@ bool start(Session& session, const Region& region, int eighths, JDIMENSION* x) {
                                                       : JCS_RGB;
   jpeg_start_decompress(&cinfo);
   const std::int64_t width = cinfo.output_width;
+  // Of rare samplings with their odd chains of interpolation all columns are read.
+  const bool whole = cinfo.max_h_samp_factor > 2;
   const std::int64_t first = std::max<std::int64_t>(region.x0 - margin, 0);
   const std::int64_t last = std::min(region.x1 + margin, width);
-  *x = static_cast<JDIMENSION>(first);
-  if (last - first < width) {
+  *x = whole ? 0 : static_cast<JDIMENSION>(first);
+  if (last - first < width && !whole) {
     auto count = static_cast<JDIMENSION>(last - first);
     jpeg_crop_scanline(&cinfo, x, &count);
   }

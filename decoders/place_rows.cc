@@ -1,5 +1,6 @@
-#include <millrace/decoders/alpha.h>
-#include <millrace/decoders/place_rows.h>
+#include "place_rows.h"
+
+#include "alpha.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,8 +2,9 @@
 // bytes or as floats in [0, 1].
 #pragma once
 
+#include "rows.h"
+
 #include <millrace/decoders/image_transform.h>
-#include <millrace/decoders/rows.h>
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,7 @@
-#include <millrace/decoders/alpha.h>
+#include "alpha.h"
+#include "resize_rows.h"
+
 #include <millrace/decoders/resize.h>
-#include <millrace/decoders/resize_rows.h>
 
 #include <algorithm>
 #include <cstring>

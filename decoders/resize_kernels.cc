@@ -1,4 +1,4 @@
-#include <millrace/decoders/resize_kernels.h>
+#include "resize_kernels.h"
 
 #include <array>
 #include <cstring>

@@ -2,7 +2,7 @@
 // time. See Note [Weights in two halves].
 #pragma once
 
-#include <millrace/decoders/resize_weights.h>
+#include "resize_weights.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
-#include <millrace/decoders/resize_kernels.h>
-#include <millrace/decoders/resize_rows.h>
+#include "resize_rows.h"
+
+#include "resize_kernels.h"
 
 #include <algorithm>
 #include <cstring>

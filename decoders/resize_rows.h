@@ -3,8 +3,8 @@
 // picture of any height needs the memory of a few dozen narrow rows.
 #pragma once
 
-#include <millrace/decoders/resize_weights.h>
-#include <millrace/decoders/rows.h>
+#include "resize_weights.h"
+#include "rows.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,4 @@
-#include <millrace/decoders/resize_weights.h>
+#include "resize_weights.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <millrace/decoders/image_reader.h>
+#include "image_reader.h"
 
 #include <cstring>
 #include <memory>

@@ -9,7 +9,8 @@ DEBIAN_PACKAGES=(
   # pipeline: logging, JSON lines, vector code, zero-copy exchange
   libspdlog-dev nlohmann-json3-dev libhwy-dev libdlpack-dev
   # images
-  libjpeg62-turbo-dev libpng-dev libwebp-dev libavcodec-dev libavutil-dev libswscale-dev
+  libjpeg62-turbo-dev libpng-dev libwebp-dev
+  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libswresample-dev
   # tools and tests; python3-pil decodes with the very libjpeg-turbo that Millrace links
   python3-pil python3-numpy
   libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev

@@ -1,6 +1,6 @@
 // The first frame of a GIF. A reader of our own, because only palette indexes tell what Pillow
 // tells: the colour under a transparent pixel, and what lies outside of a small first frame.
-#include <millrace/decoders/image_reader.h>
+#include "image_reader.h"
 
 #include <algorithm>
 #include <array>
