@@ -111,7 +111,7 @@ std::size_t unpack(ByteReader& in, std::vector<std::uint8_t>& indexes) {
   std::array<std::uint8_t, table_size> suffix{};
   std::array<std::uint8_t, table_size + 1> stack{};
   const int start_bits = in.byte();
-  if (start_bits < 1 || start_bits > 8) return 0;
+  if (start_bits < 1 || start_bits > 11) return 0;  // more than 8 is wrong, but exists
   const int clear = 1 << start_bits;
   for (int i = 0; i < clear; ++i)
     suffix[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(i);
