@@ -109,14 +109,8 @@ Unpack Taskflow $TASKFLOW_VERSION yourself and give CMake -DTaskflow_DIR=<folder
 
 install_python_packages() {
   local venv=$deps/venv wanted=("${PYTHON_PACKAGES[@]}") stamp python=/usr/bin/python3
-  if [ "$torch" = off ]; then
-    wanted=()
-    local package
-    for package in "${PYTHON_PACKAGES[@]}"; do
-      case $package in pyarrow==* | numpy==* | trimesh==* | x-clip==*) wanted+=("$package") ;; esac
-    done
-  else
-    wanted+=("${PYTHON_PACKAGES_CPU[@]}")
+  if [ "$torch" = on ]; then
+    wanted+=("${PYTHON_PACKAGES_TORCH[@]}" "${PYTHON_PACKAGES_CPU[@]}")
     [ "$cuda" = on ] && wanted+=("${PYTHON_PACKAGES_CUDA[@]}")
   fi
   stamp="${wanted[*]}"

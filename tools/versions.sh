@@ -8,10 +8,11 @@ DEBIAN_PACKAGES=(
   clang-format clang-tidy python3 python3-venv
   # pipeline: logging, JSON lines, vector code, zero-copy exchange
   libspdlog-dev nlohmann-json3-dev libhwy-dev libdlpack-dev
-  # tools and tests
-  libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev
-  # decoders: gzip
-  zlib1g-dev
+  # decoders
+  libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev
+  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libswresample-dev
+  # tools and tests; python3-pil decodes with the very libjpeg-turbo that Millrace links
+  libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev python3-pil python3-numpy ffmpeg
   # fuzzing
   clang libclang-rt-14-dev
 )
@@ -21,12 +22,12 @@ TASKFLOW_PACKAGE=libtaskflow-cpp-dev
 TASKFLOW_SUITE=trixie
 TASKFLOW_VERSION=3.9.0
 
-# LibTorch and Arrow C++ live inside these wheels.
-PYTHON_PACKAGES=(
-  torch==2.13.0 pyarrow==26.0.1 numpy==2.4.6
-  filelock==4.2.10 fsspec==2026.9.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
+# Arrow C++ lives inside pyarrow's wheel; the others give reference results to the tests.
+PYTHON_PACKAGES=(pyarrow==26.0.1 numpy==2.4.6 pillow==13.0.0 trimesh==5.2.0 x-clip==0.14.4)
+# LibTorch lives inside torch's wheel; the others are what torch imports.
+PYTHON_PACKAGES_TORCH=(
+  torch==2.13.0 filelock==4.2.10 fsspec==2026.9.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
   networkx==3.6.1 setuptools==80.9.0 sympy==1.14.0 typing-extensions==4.16.0
-  trimesh==5.2.0 x-clip==0.14.4
 )
 # libtorch_cpu links to these two even where no GPU is.
 PYTHON_PACKAGES_CPU=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
