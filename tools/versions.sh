@@ -10,6 +10,8 @@ DEBIAN_PACKAGES=(
   libspdlog-dev nlohmann-json3-dev libhwy-dev libdlpack-dev
   # tools and tests
   libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev
+  # video and audio; the ffmpeg command makes the tests' clips and is their reference
+  libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libswresample-dev ffmpeg
 )
 
 # Header-only. Bookworm's suite has no 3.9, so it is unpacked into .deps from this one.
@@ -22,6 +24,7 @@ PYTHON_PACKAGES=(
   torch==2.13.0 pyarrow==26.0.1 numpy==2.4.6
   filelock==4.2.10 fsspec==2026.9.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
   networkx==3.6.1 setuptools==80.9.0 sympy==1.14.0 typing-extensions==4.16.0
+  pillow==13.0.0 soundfile==0.14.0 cffi==2.1.1 pycparser==3.12
 )
 # libtorch_cpu links to these two even where no GPU is.
 PYTHON_PACKAGES_CPU=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)

@@ -16,7 +16,8 @@ configure_package_config_file(tools/cmake/MillraceConfig.cmake.in
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/MillraceConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/MillraceConfig.cmake"
-  "${PROJECT_BINARY_DIR}/MillraceConfigVersion.cmake" DESTINATION ${package})
+  "${PROJECT_BINARY_DIR}/MillraceConfigVersion.cmake"
+  tools/cmake/MillraceLibav.cmake DESTINATION ${package})
 if(MILLRACE_TRAINING)
   install(FILES tools/cmake/FindTorch.cmake DESTINATION ${package})
 endif()
