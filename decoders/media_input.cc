@@ -242,6 +242,11 @@ Status MediaInput::choose_stream() {
                                                : "there is no video stream");
   }
   stream_ = static_cast<unsigned>(best);
+  // AVI numbers frames as they are decoded: the order in which they are shown, if none is
+  // reordered.
+  if (is_container(format_->iformat, "avi") && stream()->codecpar->video_delay == 0) {
+    tells_presentation_times_ = true;
+  }
   for (unsigned i = 0; i < format_->nb_streams; ++i) {
     if (i != stream_) format_->streams[i]->discard = AVDISCARD_ALL;
   }

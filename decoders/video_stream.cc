@@ -58,7 +58,7 @@ void VideoStream::forget_position() {
     queue_.pop_front();
   }
   sent_dts_ticks_ = shown_ticks_ = before_all;
-  read_all_ = draining_ = stopped_early_ = moved_ = false;
+  read_all_ = spent_ = stopped_early_ = moved_ = false;
 }
 
 int VideoStream::read_packet() {
@@ -127,7 +127,12 @@ int VideoStream::next(AVFrame* frame) {
     const int code = avcodec_receive_frame(codec_.get(), frame);
     if (code == 0) {
       ++decoded_;
+      if (frame->best_effort_timestamp == AV_NOPTS_VALUE) guess_time(frame);
       if (shown_at(frame) < trusted_from_ticks_) continue;
+      if (!is_clean_start(frame)) {
+        if (!go_to_start().ok()) return AVERROR_INVALIDDATA;
+        continue;
+      }
       shown_ticks_ = shown_at(frame);
       return 1;
     }
@@ -142,13 +147,29 @@ int VideoStream::next(AVFrame* frame) {
     } else {
       if (input_->expired()) return AVERROR_EXIT;
       avcodec_send_packet(codec_.get(), nullptr);
-      draining_ = true;
+      spent_ = true;
     }
   }
 }
 
+// Raw streams have no times at all: then frames follow each other at the stream's rate.
+void VideoStream::guess_time(AVFrame* frame) const {
+  const AVStream* stream = input_->stream();
+  std::int64_t step = frame_duration_ticks(frame);
+  if (step <= 0 && stream->avg_frame_rate.num > 0) {
+    step = av_rescale_q(1, av_inv_q(stream->avg_frame_rate), stream->time_base);
+  }
+  frame->best_effort_timestamp =
+      shown_ticks_ == before_all ? 0 : shown_ticks_ + std::max<std::int64_t>(step, 1);
+}
+
+bool VideoStream::is_clean_start(const AVFrame* frame) const {
+  return from_start_ || codec_->codec_id != AV_CODEC_ID_H264 ||
+         shown_at(frame) != trusted_from_ticks_ || frame->pict_type == AV_PICTURE_TYPE_I;
+}
+
 Status VideoStream::go_to_start() {
-  if (from_start_ && !draining_ && !moved_) return {};
+  if (from_start_ && !spent_ && !moved_) return {};
   AVFormatContext* format = input_->format();
   const AVStream* stream = input_->stream();
   const std::int64_t start = stream->start_time != AV_NOPTS_VALUE ? stream->start_time : 0;
@@ -162,11 +183,13 @@ Status VideoStream::go_to_start() {
   avcodec_flush_buffers(codec_.get());
   forget_position();
   from_start_ = true;
+  codec_->flags &= ~AV_CODEC_FLAG_OUTPUT_CORRUPT;
   trusted_from_ticks_ = before_all;
   return {};
 }
 
 bool VideoStream::key_frame_lies_between(std::int64_t pts_ticks) const {
+  if (!input_->tells_presentation_times()) return false;
   AVStream* stream = input_->stream();
   const int entry =
       av_index_search_timestamp(stream, pts_ticks - reorder_ticks_, AVSEEK_FLAG_BACKWARD);
@@ -180,8 +203,9 @@ bool VideoStream::key_frame_lies_between(std::int64_t pts_ticks) const {
 }
 
 Status VideoStream::reach(std::int64_t pts_ticks) {
-  if (queue_.empty() && !moved_ && !draining_) read_packet();
-  const bool is_ahead = !draining_ && (shown_ticks_ == before_all || shown_ticks_ < pts_ticks);
+  if (queue_.empty() && !moved_ && !spent_) read_packet();
+  const bool is_ahead = !spent_ && (shown_ticks_ == before_all || shown_ticks_ < pts_ticks);
+  if (!input_->tells_presentation_times()) return is_ahead ? Status() : go_to_start();
   const bool knows_index = avformat_index_get_entries_count(input_->stream()) > 1;
   const AVRational base = input_->stream()->time_base;
   // Without an index, a seek that lands in the right place costs about this much decoding.
@@ -209,6 +233,7 @@ Status VideoStream::seek_to_key_before(std::int64_t target_ticks, std::int64_t f
     avcodec_flush_buffers(codec_.get());
     forget_position();
     from_start_ = false;
+    codec_->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
     while (read_packet() == 0 && (queue_.back()->flags & AV_PKT_FLAG_KEY) == 0) {
       av_packet_unref(queue_.back().get());
       queue_.pop_back();

@@ -6,7 +6,10 @@
 //
 // Note [Seeking]. A seek is only believed when the packet it lands on is a key frame shown no later
 // than the target; otherwise we go further back. Frames shown before that key frame refer to what
-// we have not decoded, and are dropped.
+// we have not decoded, and are dropped. FFmpeg's H.264 decoder has its own idea of which frames
+// after such a place can be shown, and loses good ones when it is drained; so it is told to give
+// all, and a place where the picture only builds up (periodic intra refresh has no true key frames)
+// is known by its first frame, which is not intra coded: then we decode from the start.
 #pragma once
 
 #include "media_input.h"
@@ -62,6 +65,8 @@ class VideoStream {
   void send_packet();
   Status seek_to_key_before(std::int64_t target_ticks, std::int64_t from_ticks);
   void forget_position();
+  bool is_clean_start(const AVFrame* frame) const;
+  void guess_time(AVFrame* frame) const;
   bool is_shown(const AVPacket& packet) const;
   Status scan_by_decoding(std::vector<std::int64_t>& pts_ticks, std::int64_t& end_ticks);
   Status check_scan(std::size_t frames, double seconds) const;
@@ -77,7 +82,8 @@ class VideoStream {
   std::int64_t shown_ticks_ = 0;         // of the last frame that came out
   std::int64_t reorder_ticks_ = 0;       // largest distance seen between decoding and showing
   std::int64_t damaged_ = 0, decoded_ = 0;
-  bool read_all_ = false, draining_ = false, stopped_early_ = false;
+  bool read_all_ = false, stopped_early_ = false;
+  bool spent_ = false;      // nothing more comes without a seek
   bool from_start_ = true;  // what was read since then is all there is before
   bool moved_ = false;      // a packet was taken since the last seek
   bool times_are_exact_ = false;

@@ -74,6 +74,7 @@ Status VideoStream::scan_times(std::vector<std::int64_t>& pts_ticks, std::int64_
     av_packet_unref(packet.get());
     spare_.push_back(std::move(packet));
   }
+  spent_ = true;
   std::ranges::sort(pts_ticks);
   return {};
 }
