@@ -157,6 +157,13 @@ Status MediaInput::open(std::span<const std::byte> bytes, AVMediaType medium,
   return open_container("");
 }
 
+Status MediaInput::reopen() {
+  format_.reset();
+  io_.reset();
+  offset_ = 0;
+  return open_container(std::filesystem::path(source_).filename().string());
+}
+
 Status MediaInput::open_container(const std::string& name) {
   capture_av_log();
   take_av_complaint();

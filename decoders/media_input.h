@@ -43,6 +43,8 @@ class MediaInput {
   Status open(const std::filesystem::path& path, AVMediaType medium, const DecodeLimits& limits);
   // The bytes must stay until close().
   Status open(std::span<const std::byte> bytes, AVMediaType medium, const DecodeLimits& limits);
+  // The same again from its start, for containers that cannot go back to it.
+  Status reopen();
   void close();
   bool is_open() const { return format_ != nullptr; }
 
