@@ -1,5 +1,6 @@
 #include "audio_stream.h"
 #include "resampler.h"
+#include "wav_read.h"
 
 #include <millrace/decoders/audio.h>
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace millrace {
@@ -14,6 +16,7 @@ namespace millrace {
 class AudioReader::State {
  public:
   Status start();
+  bool is_open() const { return info.sample_rate_hz > 0; }
   // `samples` of T per channel into `to`, `stride` apart; how many there were.
   template <typename T>
   Status decode(const AudioOptions& options, T* to, std::int64_t stride, std::int64_t& valid);
@@ -29,17 +32,45 @@ class AudioReader::State {
   AudioInfo info;
 
  private:
+  Status start_wav();
+  Status start_stream();
+  Status check_info();
+  Status go_to(std::int64_t sample);
+  int next() { return wav_ ? wav_->next(input, wav_frame_.get()) : stream_.next(frame_.get()); }
+
+  std::optional<WavSamples> wav_;
   AudioStream stream_;
+  FrameHandle wav_frame_;  // borrows its samples
   ResamplerCache resamplers_;
   FrameHandle frame_;
 };
 
+// After attach().
 Status AudioReader::State::start() {
   info = {};
-  if (Status status = stream_.open(input); !status.ok()) {
+  wav_ = WavSamples::find(input);
+  Status status = wav_ ? start_wav() : start_stream();
+  if (status.ok()) status = check_info();
+  if (!status.ok()) {
+    info = {};
     input.close();
-    return status;
   }
+  return status;
+}
+
+Status AudioReader::State::start_wav() {
+  info.sample_rate_hz = wav_->sample_rate_hz();
+  info.channels = wav_->channels();
+  info.samples = wav_->length();
+  info.container = "wav";
+  info.codec = wav_->codec();
+  if (wav_frame_ == nullptr) wav_frame_.reset(av_frame_alloc());
+  return {};
+}
+
+Status AudioReader::State::start_stream() {
+  if (Status status = input.open_container(); !status.ok()) return status;
+  if (Status status = stream_.open(input); !status.ok()) return status;
   if (frame_ == nullptr) frame_.reset(av_frame_alloc());
   const AVStream* stream = input.stream();
   info.sample_rate_hz = stream_.sample_rate_hz();
@@ -63,13 +94,29 @@ Status AudioReader::State::start() {
   } else if (input.format()->duration != AV_NOPTS_VALUE) {
     info.samples = av_rescale_q(input.format()->duration, AV_TIME_BASE_Q, sample);
   }
-  info.duration_seconds = static_cast<double>(info.samples) / info.sample_rate_hz;
-  if (info.duration_seconds > input.limits().duration_seconds) {
-    Error error = input.beyond_limit("the duration in seconds", info.duration_seconds,
-                                     input.limits().duration_seconds, "duration_seconds");
-    input.close();
-    return error;
+  return {};
+}
+
+Status AudioReader::State::check_info() {
+  const DecodeLimits& limits = input.limits();
+  if (info.channels > limits.channels) {
+    return input.beyond_limit("the number of channels", info.channels, limits.channels, "channels");
   }
+  if (info.sample_rate_hz > limits.sample_rate_hz) {
+    return input.beyond_limit("the sample rate in Hz", info.sample_rate_hz, limits.sample_rate_hz,
+                              "sample_rate_hz");
+  }
+  info.duration_seconds = static_cast<double>(info.samples) / info.sample_rate_hz;
+  if (info.duration_seconds > limits.duration_seconds) {
+    return input.beyond_limit("the duration in seconds", info.duration_seconds,
+                              limits.duration_seconds, "duration_seconds");
+  }
+  return {};
+}
+
+Status AudioReader::State::go_to(std::int64_t sample) {
+  if (!wav_) return stream_.go_to(sample);
+  wav_->go_to(sample);
   return {};
 }
 
@@ -78,7 +125,7 @@ Status AudioReader::State::check(const AudioOptions& options, std::size_t destin
   auto usage = [](std::string reason) {
     return Error(std::move(reason)).stage("audio").kind(ErrorKind::usage);
   };
-  if (!input.is_open()) return usage("no file is open");
+  if (!is_open()) return usage("no file is open");
   if (options.start < 0 || options.samples < 1) {
     return usage("`start` must not be negative and `samples` at least 1, but they are " +
                  std::to_string(options.start) + " and " + std::to_string(options.samples));
@@ -125,26 +172,27 @@ Status AudioReader::State::decode(const AudioOptions& options, T* to, std::int64
   // The output sample that is wanted, and an input sample at or before it from which the resampler
   // meets the same phases as from the start of the file.
   const ResamplerStart start = aligned_start(setup, options.start);
-  if (Status status = stream_.go_to(start.input); !status.ok()) return status;
+  if (Status status = go_to(start.input); !status.ok()) return status;
   Resampler* resampler = nullptr;
+  const AVFrame* frame = wav_ ? wav_frame_.get() : frame_.get();
   int code = 0;
-  while (valid < options.samples && (code = stream_.next(frame_.get())) == 1) {
-    if (frame_->ch_layout.nb_channels != info.channels) {
+  while (valid < options.samples && (code = next()) == 1) {
+    if (frame->ch_layout.nb_channels != info.channels) {
       return input.error("the number of channels changes inside the file");
     }
     if (resampler == nullptr) {
       ResamplerSetup full = setup;
-      full.from_format = frame_->format;
-      resampler = resamplers_.get(full, frame_->ch_layout, options.start - start.output);
+      full.from_format = frame->format;
+      resampler = resamplers_.get(full, frame->ch_layout, options.start - start.output);
       if (resampler == nullptr) return input.error("cannot resample");
     }
-    resampler->convert(frame_.get(), to, stride, options.samples, valid);
+    resampler->convert(frame, to, stride, options.samples, valid);
   }
   if (code < 0) return input.error("cannot decode", code);
   if (resampler != nullptr && valid < options.samples) {
     resampler->convert<T>(nullptr, to, stride, options.samples, valid);
   }
-  av_frame_unref(frame_.get());
+  if (frame_ != nullptr) av_frame_unref(frame_.get());
   return {};
 }
 
@@ -154,12 +202,14 @@ AudioReader::AudioReader(AudioReader&&) noexcept = default;
 AudioReader& AudioReader::operator=(AudioReader&&) noexcept = default;
 
 Status AudioReader::open(const std::filesystem::path& path, const DecodeLimits& limits) {
-  Status status = state_->input.open(path, AVMEDIA_TYPE_AUDIO, limits);
+  state_->info = {};
+  Status status = state_->input.attach(path, AVMEDIA_TYPE_AUDIO, limits);
   return status.ok() ? state_->start() : std::move(status);
 }
 
 Status AudioReader::open(std::span<const std::byte> bytes, const DecodeLimits& limits) {
-  Status status = state_->input.open(bytes, AVMEDIA_TYPE_AUDIO, limits);
+  state_->info = {};
+  Status status = state_->input.attach(bytes, AVMEDIA_TYPE_AUDIO, limits);
   return status.ok() ? state_->start() : std::move(status);
 }
 
@@ -205,7 +255,7 @@ Status AudioReader::decode_all(const AudioOptions& options, std::vector<float>& 
                                AudioResult& result) {
   result = {};
   sound.clear();
-  if (!state_->input.is_open()) {
+  if (!state_->is_open()) {
     return Error("no file is open").stage("audio").kind(ErrorKind::usage);
   }
   AudioOptions part = options;

@@ -2,36 +2,94 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
+// Compiled once per instruction set by Highway's foreach_target; the best one is chosen at run
+// time.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "millrace/decoders/clip_resize.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#ifndef MILLRACE_CLIP_RESIZE_ONCE
+#define MILLRACE_CLIP_RESIZE_ONCE
 namespace millrace {
-namespace {
 
 constexpr int precision_bits = 32 - 8 - 2;
 constexpr std::int32_t half = 1 << (precision_bits - 1);
 
-std::uint8_t clip8(std::int32_t value) {
-  return static_cast<std::uint8_t>(std::clamp(value >> precision_bits, 0, 255));
-}
-
-// Four channels at once: the compiler makes one vector of it.
-struct Sums {
-  std::int32_t of[4] = {half, half, half, half};
-  void add(std::uint32_t pixel, std::int32_t weight) {
-    std::uint8_t parts[4];
-    std::memcpy(parts, &pixel, 4);
-    for (int c = 0; c < 4; ++c) of[c] += parts[c] * weight;
-  }
-  std::uint32_t pixel() const {
-    std::uint8_t parts[4];
-    for (int c = 0; c < 4; ++c) parts[c] = clip8(of[c]);
-    std::uint32_t result = 0;
-    std::memcpy(&result, parts, 4);
-    return result;
-  }
+struct Taps {
+  const int* starts;
+  const std::int32_t* weights;
+  std::size_t count;    // of weights that are used for each output pixel
+  std::size_t spacing;  // from those of one output pixel to the next
 };
 
-}  // namespace
+}  // namespace millrace
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace millrace::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// One row to `width` pixels; the four channels of a pixel are the lanes.
+void across_row(const std::uint32_t* row, const Taps& taps, std::size_t width, std::uint32_t* out) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::size_t i = 0; i < 4 * width; ++i) {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(row + taps.starts[i / 4]) + i % 4;
+    std::int32_t sum = half;
+    for (std::size_t k = 0; k < taps.count; ++k) {
+      sum += from[4 * k] * taps.weights[i / 4 * taps.spacing + k];
+    }
+    reinterpret_cast<std::uint8_t*>(out)[i] =
+        static_cast<std::uint8_t>(std::clamp(sum >> precision_bits, 0, 255));
+  }
+#else
+  const hn::FixedTag<std::int32_t, 4> ints;
+  const hn::FixedTag<std::uint8_t, 4> bytes;
+  for (std::size_t x = 0; x < width; ++x) {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(row + taps.starts[x]);
+    const std::int32_t* weights = taps.weights + x * taps.spacing;
+    auto sum = hn::Set(ints, half);
+    for (std::size_t k = 0; k < taps.count; ++k) {
+      const auto pixel = hn::PromoteTo(ints, hn::LoadU(bytes, from + 4 * k));
+      sum = hn::Add(sum, hn::Mul(pixel, hn::Set(ints, weights[k])));
+    }
+    hn::StoreU(hn::DemoteTo(bytes, hn::ShiftRight<precision_bits>(sum)), bytes,
+               reinterpret_cast<std::uint8_t*>(out + x));
+  }
+#endif
+}
+
+// `count` rows of `bytes_per_row` bytes, one after the other, to one.
+void down_row(const std::uint8_t* rows, const std::int32_t* weights, std::size_t count,
+              std::size_t bytes_per_row, std::uint8_t* out) {
+  const hn::ScalableTag<std::int32_t> ints;
+  const hn::Rebind<std::uint8_t, decltype(ints)> bytes;
+  const std::size_t lanes = hn::Lanes(ints);
+  std::size_t i = 0;
+  for (; i + lanes <= bytes_per_row; i += lanes) {
+    auto sum = hn::Set(ints, half);
+    for (std::size_t k = 0; k < count; ++k) {
+      const auto value = hn::PromoteTo(ints, hn::LoadU(bytes, rows + k * bytes_per_row + i));
+      sum = hn::Add(sum, hn::Mul(value, hn::Set(ints, weights[k])));
+    }
+    hn::StoreU(hn::DemoteTo(bytes, hn::ShiftRight<precision_bits>(sum)), bytes, out + i);
+  }
+  for (; i < bytes_per_row; ++i) {
+    std::int32_t sum = half;
+    for (std::size_t k = 0; k < count; ++k) sum += rows[k * bytes_per_row + i] * weights[k];
+    out[i] = static_cast<std::uint8_t>(std::clamp(sum >> precision_bits, 0, 255));
+  }
+}
+
+}  // namespace millrace::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace millrace {
+
+HWY_EXPORT(across_row);
+HWY_EXPORT(down_row);
 
 void BoxResizer::prepare(Weights& w, int from, int to) {
   if (w.from == from && w.to == to) return;
@@ -68,38 +126,27 @@ void BoxResizer::prepare(Weights& w, int from, int to) {
 }
 
 void BoxResizer::across(const std::uint32_t* pixels, std::size_t stride, CropBox box, int width) {
-  narrowed_.resize(static_cast<std::size_t>(box.height) * static_cast<std::size_t>(width));
-  const std::size_t spacing = columns_.values.size() / static_cast<std::size_t>(width);
-  for (int y = 0; y < box.height; ++y) {
-    const std::uint32_t* row = pixels + static_cast<std::size_t>(box.y + y) * stride + box.x;
-    std::uint32_t* out = narrowed_.data() + std::ptrdiff_t{y} * width;
-    for (int x = 0; x < width; ++x) {
-      const std::uint32_t* from = row + columns_.starts[static_cast<std::size_t>(x)];
-      const std::int32_t* weights = columns_.values.data() + static_cast<std::size_t>(x) * spacing;
-      Sums sums;
-      for (std::size_t k = 0; k < columns_.taps; ++k) sums.add(from[k], weights[k]);
-      out[x] = sums.pixel();
-    }
+  const auto columns = static_cast<std::size_t>(width);
+  narrowed_.resize(static_cast<std::size_t>(box.height) * columns);
+  const Taps taps{columns_.starts.data(), columns_.values.data(), columns_.taps,
+                  columns_.values.size() / columns};
+  for (std::size_t y = 0; y < static_cast<std::size_t>(box.height); ++y) {
+    const std::uint32_t* row = pixels + (static_cast<std::size_t>(box.y) + y) * stride + box.x;
+    HWY_DYNAMIC_DISPATCH(across_row)(row, taps, columns, narrowed_.data() + y * columns);
   }
 }
 
-void BoxResizer::down(int width, FrameSize size) {
-  result_.resize(static_cast<std::size_t>(size.height) * static_cast<std::size_t>(width));
-  const std::size_t spacing = rows_.values.size() / static_cast<std::size_t>(size.height);
-  std::vector<std::int32_t> sums(static_cast<std::size_t>(width) * 4);
-  for (int y = 0; y < size.height; ++y) {
-    std::ranges::fill(sums, half);
-    const std::int32_t* weights = rows_.values.data() + static_cast<std::size_t>(y) * spacing;
-    for (std::size_t k = 0; k < rows_.taps; ++k) {
-      const auto* row = reinterpret_cast<const std::uint8_t*>(
-          narrowed_.data() +
-          (static_cast<std::size_t>(rows_.starts[static_cast<std::size_t>(y)]) + k) *
-              static_cast<std::size_t>(width));
-      const std::int32_t weight = weights[k];
-      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += row[i] * weight;
-    }
-    auto* out = reinterpret_cast<std::uint8_t*>(result_.data() + std::ptrdiff_t{y} * width);
-    for (std::size_t i = 0; i < sums.size(); ++i) out[i] = clip8(sums[i]);
+void BoxResizer::down(FrameSize size) {
+  const auto columns = static_cast<std::size_t>(size.width);
+  const auto rows = static_cast<std::size_t>(size.height);
+  result_.resize(rows * columns);
+  const std::size_t spacing = rows_.values.size() / rows;
+  for (std::size_t y = 0; y < rows; ++y) {
+    const std::uint32_t* from =
+        narrowed_.data() + static_cast<std::size_t>(rows_.starts[y]) * columns;
+    HWY_DYNAMIC_DISPATCH(down_row)
+    (reinterpret_cast<const std::uint8_t*>(from), rows_.values.data() + y * spacing, rows_.taps,
+     columns * 4, reinterpret_cast<std::uint8_t*>(result_.data() + y * columns));
   }
 }
 
@@ -133,7 +180,7 @@ Planes BoxResizer::resize(const std::uint32_t* pixels, std::size_t stride, CropB
     prepare(columns_, box.width, size.width);
     prepare(rows_, box.height, size.height);
     across(pixels, stride, box, size.width);
-    down(size.width, size);
+    down(size);
     to_planes(result_.data(), static_cast<std::size_t>(size.width), size, channels);
   }
   const auto width = static_cast<std::ptrdiff_t>(size.width);
@@ -144,3 +191,4 @@ Planes BoxResizer::resize(const std::uint32_t* pixels, std::size_t stride, CropB
 }
 
 }  // namespace millrace
+#endif

@@ -27,7 +27,7 @@ class BoxResizer {
   };
   static void prepare(Weights& weights, int from, int to);
   void across(const std::uint32_t* pixels, std::size_t stride, CropBox box, int width);
-  void down(int width, FrameSize size);
+  void down(FrameSize size);
   void to_planes(const std::uint32_t* pixels, std::size_t stride, FrameSize size, int channels);
 
   Weights columns_, rows_;

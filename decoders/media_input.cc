@@ -42,6 +42,22 @@ bool is_container(const AVInputFormat* container, std::string_view name) {
   return std::string_view(container->name).find(name) != std::string_view::npos;
 }
 
+// The usual containers by their first bytes: asking every demuxer costs more than opening a short
+// file.
+const AVInputFormat* sniff_container(std::string_view start) {
+  auto has = [&](std::size_t at, std::string_view tag) {
+    return start.substr(at, tag.size()) == tag;
+  };
+  if (start.size() < 16) return nullptr;
+  if (has(4, "ftyp")) return av_find_input_format("mov");
+  if (has(0, "\x1A\x45\xDF\xA3")) return av_find_input_format("matroska");
+  if (has(0, "OggS")) return av_find_input_format("ogg");
+  if (has(0, "fLaC")) return av_find_input_format("flac");
+  if (has(0, "RIFF") && has(8, "WAVE")) return av_find_input_format("wav");
+  if (has(0, "RIFF") && has(8, "AVI ")) return av_find_input_format("avi");
+  return nullptr;
+}
+
 std::string number(double value) {
   std::string text = std::to_string(value);
   if (text.find('.') != std::string::npos) {
@@ -53,19 +69,22 @@ std::string number(double value) {
 
 }  // namespace
 
+std::int64_t MediaInput::read_at(std::int64_t offset, std::span<std::uint8_t> to) const {
+  const std::int64_t n = std::min(size_ - offset, static_cast<std::int64_t>(to.size()));
+  if (n <= 0) return 0;
+  if (file_ < 0) {
+    std::memcpy(to.data(), bytes_.data() + offset, static_cast<std::size_t>(n));
+    return n;
+  }
+  const ssize_t got = pread(file_, to.data(), static_cast<std::size_t>(n), offset);
+  return got < 0 ? AVERROR(errno) : got;
+}
+
 int MediaInput::read(void* self, std::uint8_t* to, int size) {
   auto* input = static_cast<MediaInput*>(self);
   if (input->expired()) return AVERROR_EXIT;
-  const std::int64_t left = input->size_ - input->offset_;
-  if (left <= 0) return AVERROR_EOF;
-  std::int64_t n = std::min<std::int64_t>(left, size);
-  if (input->file_ >= 0) {
-    n = pread(input->file_, to, static_cast<std::size_t>(n), input->offset_);
-    if (n < 0) return AVERROR(errno);
-    if (n == 0) return AVERROR_EOF;
-  } else {
-    std::memcpy(to, input->bytes_.data() + input->offset_, static_cast<std::size_t>(n));
-  }
+  const std::int64_t n = input->read_at(input->offset_, {to, static_cast<std::size_t>(size)});
+  if (n <= 0) return n == 0 ? AVERROR_EOF : static_cast<int>(n);
   input->offset_ += n;
   return static_cast<int>(n);
 }
@@ -129,52 +148,72 @@ void MediaInput::close() {
 
 Status MediaInput::open(const std::filesystem::path& path, AVMediaType medium,
                         const DecodeLimits& limits) {
+  Status status = attach(path, medium, limits);
+  return status.ok() ? open_container() : std::move(status);
+}
+
+Status MediaInput::open(std::span<const std::byte> bytes, AVMediaType medium,
+                        const DecodeLimits& limits) {
+  Status status = attach(bytes, medium, limits);
+  return status.ok() ? open_container() : std::move(status);
+}
+
+Status MediaInput::attach(const std::filesystem::path& path, AVMediaType medium,
+                          const DecodeLimits& limits) {
   close();
   medium_ = medium;
   limits_ = limits;
   source_ = path.string();
+  restart_deadline();
+  capture_av_log();
+  take_av_complaint();
   // Not blocking: a named pipe in a folder of clips must not hang the loader.
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat about {};
   if (file_ < 0 || fstat(file_, &about) != 0) {
-    std::string reason = std::string("cannot open (") + std::strerror(errno) + ")";
-    return Error(std::move(reason))
+    return Error(std::string("cannot open (") + std::strerror(errno) + ")")
         .at(source_)
         .stage(medium == AVMEDIA_TYPE_AUDIO ? "audio" : "video");
   }
   if (!S_ISREG(about.st_mode)) return error("not a regular file");
   size_ = about.st_size;
-  return open_container(path.filename().string());
+  return size_ == 0 ? Status(error("the file is empty")) : Status();
 }
 
-Status MediaInput::open(std::span<const std::byte> bytes, AVMediaType medium,
-                        const DecodeLimits& limits) {
+Status MediaInput::attach(std::span<const std::byte> bytes, AVMediaType medium,
+                          const DecodeLimits& limits) {
   close();
   medium_ = medium;
   limits_ = limits;
   bytes_ = bytes;
+  restart_deadline();
+  capture_av_log();
+  take_av_complaint();
   size_ = static_cast<std::int64_t>(bytes.size());
-  return open_container("");
+  return size_ == 0 ? Status(error("the file is empty")) : Status();
 }
 
 Status MediaInput::reopen() {
   format_.reset();
   io_.reset();
   offset_ = 0;
-  return open_container(std::filesystem::path(source_).filename().string());
+  return open_container();
 }
 
-Status MediaInput::open_container(const std::string& name) {
-  capture_av_log();
-  take_av_complaint();
-  restart_deadline();
-  if (size_ == 0) return error("the file is empty");
+Status MediaInput::open_container() {
+  const std::string name = std::filesystem::path(source_).filename().string();
   constexpr int buffer_bytes = 32768;
   auto* buffer = static_cast<unsigned char*>(av_malloc(buffer_bytes));
   io_.reset(avio_alloc_context(buffer, buffer_bytes, 0, this, &read, nullptr, &seek));
-  const AVInputFormat* container = nullptr;
-  int code = av_probe_input_buffer2(io_.get(), &container, name.c_str(), nullptr, 0, 0);
-  if (code < 0) return error("not a known container", code);
+  char start[16] = {};
+  const std::int64_t known = read_at(0, {reinterpret_cast<std::uint8_t*>(start), sizeof start});
+  const AVInputFormat* container =
+      sniff_container({start, static_cast<std::size_t>(std::max<std::int64_t>(known, 0))});
+  int code = 0;
+  if (container == nullptr) {
+    code = av_probe_input_buffer2(io_.get(), &container, name.c_str(), nullptr, 0, 0);
+    if (code < 0) return error("not a known container", code);
+  }
   if (opens_other_resources(container)) {
     return error(std::string("a ") + container->name + " file names other resources: refused");
   }
@@ -210,7 +249,9 @@ bool MediaInput::headers_suffice() const {
     // AAC and Opus may say one thing in the container and another in the stream.
     return p.sample_rate > 0 && p.ch_layout.nb_channels > 0 &&
            (is_container(format_->iformat, "wav") || is_container(format_->iformat, "flac") ||
-            is_container(format_->iformat, "mp4"));
+            is_container(format_->iformat, "mp4") ||
+            (is_container(format_->iformat, "ogg") &&
+             (p.codec_id == AV_CODEC_ID_VORBIS || p.codec_id == AV_CODEC_ID_OPUS)));
   }
   return false;
 }

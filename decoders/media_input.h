@@ -43,10 +43,17 @@ class MediaInput {
   Status open(const std::filesystem::path& path, AVMediaType medium, const DecodeLimits& limits);
   // The bytes must stay until close().
   Status open(std::span<const std::byte> bytes, AVMediaType medium, const DecodeLimits& limits);
+  // In two steps, for who wants to look at the bytes first.
+  Status attach(const std::filesystem::path& path, AVMediaType medium, const DecodeLimits& limits);
+  Status attach(std::span<const std::byte> bytes, AVMediaType medium, const DecodeLimits& limits);
+  Status open_container();
+  // How many bytes were read, fewer at the end of the file; negative: an AVERROR.
+  std::int64_t read_at(std::int64_t offset, std::span<std::uint8_t> to) const;
+  std::int64_t size() const { return size_; }
   // The same again from its start, for containers that cannot go back to it.
   Status reopen();
   void close();
-  bool is_open() const { return format_ != nullptr; }
+  bool has_container() const { return format_ != nullptr; }
 
   AVFormatContext* format() const { return format_.get(); }
   AVStream* stream() const { return format_->streams[stream_]; }
@@ -67,7 +74,6 @@ class MediaInput {
   Error beyond_limit(const std::string& what, double value, double limit, const char* option) const;
 
  private:
-  Status open_container(const std::string& name);
   Status check_container();
   Status choose_stream();
   bool headers_suffice() const;

@@ -35,7 +35,7 @@ Status VideoReader::decode(const ClipOptions& options, std::span<std::uint8_t> d
 }
 
 Status VideoReader::timeline(Timeline& timeline) {
-  if (!state_->input.is_open()) {
+  if (!state_->input.has_container()) {
     return Error("no file is open").stage("video").kind(ErrorKind::usage);
   }
   state_->input.restart_deadline();

@@ -51,7 +51,7 @@ std::vector<std::size_t> ascending(const std::vector<std::int64_t>& values) {
 Status VideoReader::State::decode(const ClipOptions& options, std::span<std::uint8_t> destination,
                                   ClipResult& result, Random* random) {
   result = {};
-  if (!input.is_open()) return Error("no file is open").stage("video").kind(ErrorKind::usage);
+  if (!input.has_container()) return Error("no file is open").stage("video").kind(ErrorKind::usage);
   input.restart_deadline();
   take_av_complaint();
   stream_.reset_counts();
