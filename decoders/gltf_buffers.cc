@@ -36,12 +36,12 @@ std::string percent_decode(std::string_view text) {
   return result;
 }
 
-constexpr std::array<std::int8_t, 256> base64_values = [] {
-  std::array<std::int8_t, 256> table{};
+constexpr std::array<std::int16_t, 256> base64_values = [] {
+  std::array<std::int16_t, 256> table{};
   table.fill(-1);
   std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (std::size_t i = 0; i < alphabet.size(); ++i) {
-    table[static_cast<unsigned char>(alphabet[i])] = static_cast<std::int8_t>(i);
+    table[static_cast<unsigned char>(alphabet[i])] = static_cast<std::int16_t>(i);
   }
   return table;
 }();
