@@ -145,7 +145,7 @@ void narrow_four(const AxisWeights& columns, const std::uint8_t* const* source,
     const std::int16_t* high = columns.high() + output.offset;
     std::ptrdiff_t at = std::ptrdiff_t{output.first - columns.source_first} * channels;
     Sum a, b, c, d;
-    for (std::int32_t pair = 0; pair < output.pairs; pair += blocks) {
+    for (std::ptrdiff_t pair = 0; pair < output.pairs; pair += blocks) {
       const V16 low_weights = hn::Load(d16, low + pair * AxisWeights::pair_stride);
       const V16 high_weights = hn::Load(d16, high + pair * AxisWeights::pair_stride);
       auto add = [&](Sum& sum, const std::uint8_t* row) HWY_ATTR {
@@ -161,7 +161,8 @@ void narrow_four(const AxisWeights& columns, const std::uint8_t* const* source,
     std::uint32_t pixels[4];
     pixels_of(a, b, c, d, pixels);
     // From left to right a pixel may spill over into the next, which is written after it.
-    constexpr std::size_t stored = channels == 3 && !flip ? 4 : channels;
+    constexpr std::size_t spill = channels == 3 && !flip;
+    constexpr std::size_t stored = channels + spill;
     const std::ptrdiff_t to = (flip ? width - 1 - x : x) * channels;
     for (int row = 0; row < rows_at_once; ++row)
       std::memcpy(narrow[row] + to, &pixels[row], stored);
@@ -204,7 +205,7 @@ void blend_all(const AxisWeights& rows, const AxisWeights::Output& output,
   const std::int32_t pairs = (output.taps + 1) / 2;
   for (std::size_t x = 0; x < bytes; x += hn::MaxLanes(d8)) {
     Sum sums[4];
-    for (std::int32_t pair = 0; pair < pairs; ++pair) {
+    for (std::ptrdiff_t pair = 0; pair < pairs; ++pair) {
       const auto a = hn::LoadU(d8, taps[2 * pair] + x);
       const auto b = hn::LoadU(d8, taps[2 * pair + 1] + x);
       const V16 low_weights = hn::LoadDup128(d16, low + pair * AxisWeights::pair_stride);
