@@ -192,7 +192,8 @@ void paint(const Frame& frame, const std::vector<std::uint8_t>& indexes, const P
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::int64_t y = frame.top + order[i];
     const std::uint8_t* from = indexes.data() + i * static_cast<std::size_t>(frame.width);
-    std::uint8_t* to = canvas + static_cast<std::size_t>(y) * stride + 4 * frame.left;
+    std::uint8_t* to =
+        canvas + static_cast<std::size_t>(y) * stride + std::ptrdiff_t{4} * frame.left;
     for (std::int64_t x = 0; x < frame.width; ++x)
       std::memcpy(to + 4 * x, palette[from[x]].data(), 4);
   }

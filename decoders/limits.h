@@ -13,7 +13,7 @@ struct DecodeLimits {
   int jpeg_scans = 100;
   std::int64_t png_chunk_bytes = 8'000'000;
   // Video and GIF
-  std::int64_t frame_pixels = 4'096 * 4'096;
+  std::int64_t frame_pixels = std::int64_t{4'096} * 4'096;
   std::int64_t frames_kept = 10'000;
   double duration_seconds = 3'600;
   int streams = 16;

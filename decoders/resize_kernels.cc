@@ -30,13 +30,13 @@ std::uint8_t rounded(std::int32_t sum) {
 }
 
 void narrow_all(const AxisWeights& columns, int channels, bool flip,
-                const std::uint8_t* const* source, int count, std::uint8_t* const* narrow) {
+                const std::uint8_t* const* source, std::uint8_t* const* narrow) {
   const auto width = static_cast<std::ptrdiff_t>(columns.outputs.size());
   for (std::ptrdiff_t x = 0; x < width; ++x) {
     const AxisWeights::Output& output = columns.outputs[static_cast<std::size_t>(x)];
     const std::ptrdiff_t from = std::ptrdiff_t{output.first - columns.source_first} * channels;
     const std::ptrdiff_t to = (flip ? width - 1 - x : x) * channels;
-    for (int i = 0; i < count * channels; ++i) {
+    for (int i = 0; i < rows_at_once * channels; ++i) {
       const int row = i / channels, channel = i % channels;
       std::int32_t sum = 0;
       for (std::int32_t tap = 0; tap < output.taps; ++tap) {
@@ -107,66 +107,80 @@ constexpr std::array<std::uint8_t, 32> pixel_order() {
   return order;
 }
 
-// The pixel (four channels, little end first) that a sum stands for.
-HWY_INLINE std::uint32_t pixel_of(const Sum& sum) {
-  V32 total = sum.joined();
-  if constexpr (blocks > 1) total = hn::Add(total, hn::ConcatLowerUpper(d32, total, total));
-  const hn::Rebind<std::uint8_t, D32> bytes;
-  alignas(16) std::uint8_t pixel[16];
-  hn::StoreU(hn::DemoteTo(bytes, rounded(total)), bytes, pixel);
-  std::uint32_t value;
-  std::memcpy(&value, pixel, 4);
-  return value;
+// Where each block of the vector has the sum of other taps: adds them up, those of `a` into the
+// lower block and those of `b` into the upper.
+HWY_INLINE V32 fold(V32 a, V32 b) {
+  return hn::Add(hn::ConcatLowerLower(d32, b, a), hn::ConcatUpperUpper(d32, b, a));
 }
 
-template <int channels, int count>
-void narrow_group(const AxisWeights& columns, bool flip, const std::uint8_t* const* source,
-                  std::uint8_t* const* narrow) {
+// The pixels of four rows, four bytes each.
+HWY_INLINE void pixels_of(const Sum& a, const Sum& b, const Sum& c, const Sum& d,
+                          std::uint32_t* pixels) {
+  const hn::Rebind<std::uint8_t, D16> bytes;
+  auto* to = reinterpret_cast<std::uint8_t*>(pixels);
+  if constexpr (blocks > 1) {
+    // Demoting keeps to blocks, so rows go in as they must come out: a, b, c, d.
+    const V16 all = hn::ReorderDemote2To(d16, rounded(fold(a.joined(), c.joined())),
+                                         rounded(fold(b.joined(), d.joined())));
+    hn::StoreU(hn::DemoteTo(bytes, all), bytes, to);
+  } else {
+    const V16 ab = hn::ReorderDemote2To(d16, rounded(a.joined()), rounded(b.joined()));
+    const V16 cd = hn::ReorderDemote2To(d16, rounded(c.joined()), rounded(d.joined()));
+    hn::StoreU(hn::DemoteTo(bytes, ab), bytes, to);
+    hn::StoreU(hn::DemoteTo(bytes, cd), bytes, to + 8);
+  }
+}
+
+// Four rows at once. A group of fewer repeats its last row, whose result is then written twice.
+template <int channels, bool flip>
+void narrow_four(const AxisWeights& columns, const std::uint8_t* const* source,
+                 std::uint8_t* const* narrow) {
   alignas(32) static constexpr std::array<std::uint8_t, 32> order_bytes = pixel_order<channels>();
   const auto order = hn::Load(d8, order_bytes.data());
   const auto width = static_cast<std::ptrdiff_t>(columns.outputs.size());
+  const std::uint8_t *row_a = source[0], *row_b = source[1], *row_c = source[2], *row_d = source[3];
   for (std::ptrdiff_t x = 0; x < width; ++x) {
     const AxisWeights::Output& output = columns.outputs[static_cast<std::size_t>(x)];
     const std::int16_t* low = columns.low() + output.offset;
     const std::int16_t* high = columns.high() + output.offset;
     std::ptrdiff_t at = std::ptrdiff_t{output.first - columns.source_first} * channels;
-    Sum sums[count];
-    for (std::int32_t pair = 0; pair < output.pairs; pair += blocks) {
+    Sum a, b, c, d;
+    for (std::ptrdiff_t pair = 0; pair < output.pairs; pair += blocks) {
       const V16 low_weights = hn::Load(d16, low + pair * AxisWeights::pair_stride);
       const V16 high_weights = hn::Load(d16, high + pair * AxisWeights::pair_stride);
-      for (int row = 0; row < count; ++row) {
-        const auto bytes = hn::LoadDup128(d8, source[row] + at);
-        sums[row].add(hn::BitCast(d16, hn::TableLookupBytesOr0(bytes, order)), low_weights,
-                      high_weights);
-      }
+      auto add = [&](Sum& sum, const std::uint8_t* row) HWY_ATTR {
+        const auto bytes = hn::LoadDup128(d8, row + at);
+        sum.add(hn::BitCast(d16, hn::TableLookupBytesOr0(bytes, order)), low_weights, high_weights);
+      };
+      add(a, row_a);
+      add(b, row_b);
+      add(c, row_c);
+      add(d, row_d);
       at += std::ptrdiff_t{2} * blocks * channels;
     }
+    std::uint32_t pixels[4];
+    pixels_of(a, b, c, d, pixels);
+    // From left to right a pixel may spill over into the next, which is written after it.
+    constexpr std::size_t spill = channels == 3 && !flip;
+    constexpr std::size_t stored = channels + spill;
     const std::ptrdiff_t to = (flip ? width - 1 - x : x) * channels;
-    for (int row = 0; row < count; ++row) {
-      const std::uint32_t pixel = pixel_of(sums[row]);
-      std::memcpy(narrow[row] + to, &pixel, channels);
-    }
+    for (int row = 0; row < rows_at_once; ++row)
+      std::memcpy(narrow[row] + to, &pixels[row], stored);
   }
 }
 
 template <int channels>
 void narrow_channels(const AxisWeights& columns, bool flip, const std::uint8_t* const* source,
-                     int count, std::uint8_t* const* narrow) {
-  int row = 0;
-  if (count == rows_at_once) {
-    narrow_group<channels, rows_at_once>(columns, flip, source, narrow);
-    row = rows_at_once;
-  }
-  for (; row < count; ++row) {
-    narrow_group<channels, 1>(columns, flip, source + row, narrow + row);
-  }
+                     std::uint8_t* const* narrow) {
+  if (flip) return narrow_four<channels, true>(columns, source, narrow);
+  narrow_four<channels, false>(columns, source, narrow);
 }
 
 void narrow_all(const AxisWeights& columns, int channels, bool flip,
-                const std::uint8_t* const* source, int count, std::uint8_t* const* narrow) {
-  if (channels == 1) return narrow_channels<1>(columns, flip, source, count, narrow);
-  if (channels == 3) return narrow_channels<3>(columns, flip, source, count, narrow);
-  narrow_channels<4>(columns, flip, source, count, narrow);
+                const std::uint8_t* const* source, std::uint8_t* const* narrow) {
+  if (channels == 1) return narrow_channels<1>(columns, flip, source, narrow);
+  if (channels == 3) return narrow_channels<3>(columns, flip, source, narrow);
+  narrow_channels<4>(columns, flip, source, narrow);
 }
 
 // Four vectors of sums in the order in which blend_all interleaved them, back to bytes in order.
@@ -191,7 +205,7 @@ void blend_all(const AxisWeights& rows, const AxisWeights::Output& output,
   const std::int32_t pairs = (output.taps + 1) / 2;
   for (std::size_t x = 0; x < bytes; x += hn::MaxLanes(d8)) {
     Sum sums[4];
-    for (std::int32_t pair = 0; pair < pairs; ++pair) {
+    for (std::ptrdiff_t pair = 0; pair < pairs; ++pair) {
       const auto a = hn::LoadU(d8, taps[2 * pair] + x);
       const auto b = hn::LoadU(d8, taps[2 * pair + 1] + x);
       const V16 low_weights = hn::LoadDup128(d16, low + pair * AxisWeights::pair_stride);
@@ -220,8 +234,8 @@ HWY_EXPORT(narrow_all);
 HWY_EXPORT(blend_all);
 
 void narrow_rows(const AxisWeights& columns, int channels, bool flip,
-                 const std::uint8_t* const* source, int count, std::uint8_t* const* narrow) {
-  HWY_DYNAMIC_DISPATCH(narrow_all)(columns, channels, flip, source, count, narrow);
+                 const std::uint8_t* const* source, std::uint8_t* const* narrow) {
+  HWY_DYNAMIC_DISPATCH(narrow_all)(columns, channels, flip, source, narrow);
 }
 
 void blend_rows(const AxisWeights& rows, const AxisWeights::Output& output,

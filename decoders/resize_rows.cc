@@ -88,12 +88,13 @@ void RowResizer::narrow(const std::uint8_t* first, std::size_t stride, std::int6
     }
     const std::uint8_t* from[rows_at_once];
     std::uint8_t* to[rows_at_once];
-    const int now = static_cast<int>(std::min<std::int64_t>(rows_at_once, count - y));
-    for (int i = 0; i < now; ++i) {
-      from[i] = source + static_cast<std::size_t>(i) * stride;
-      to[i] = ring_row(next_source_ + y + i);
+    const std::int64_t now = std::min<std::int64_t>(rows_at_once, count - y);
+    for (std::int64_t i = 0; i < rows_at_once; ++i) {
+      const std::int64_t row = std::min(i, now - 1);
+      from[i] = source + static_cast<std::size_t>(row) * stride;
+      to[i] = ring_row(next_source_ + y + row);
     }
-    narrow_rows(*plan_.columns, channels_, flip_, from, now, to);
+    narrow_rows(*plan_.columns, channels_, flip_, from, to);
     y += now;
   }
 }

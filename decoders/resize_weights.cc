@@ -60,8 +60,11 @@ std::int32_t taps_of(std::int64_t in, double scale, const Kernel& kernel, std::i
   const double support = kernel.support * filter_scale;
   const double center = (static_cast<double>(output) + 0.5) * scale;
   const double inverse = 1.0 / filter_scale;
+  // Pillow rounds so, and what it gives is the aim.
+  // NOLINTBEGIN(bugprone-incorrect-roundings)
   auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
   auto last = std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), in);
+  // NOLINTEND(bugprone-incorrect-roundings)
   scratch.clear();
   double sum = 0;
   for (std::int64_t x = 0; x < last - first; ++x) {
@@ -86,7 +89,7 @@ void append_pairs(const std::vector<std::int32_t>& weights, AxisWeights::Output&
   output.pairs = (output.taps + 3) / 4 * 2;
   for (std::int32_t pair = 0; pair < output.pairs; ++pair) {
     for (int i = 0; i < AxisWeights::pair_stride; ++i) {
-      std::size_t tap = static_cast<std::size_t>(2 * pair + i % 2);
+      const std::size_t tap = 2 * static_cast<std::size_t>(pair) + static_cast<std::size_t>(i % 2);
       std::int32_t w = tap < weights.size() ? weights[tap] : 0;
       low.push_back(static_cast<std::int16_t>(w & mask));
       high.push_back(static_cast<std::int16_t>(w >> AxisWeights::low_bits));

@@ -53,7 +53,7 @@ TEST(WebP, EqualsPillowOfTheSameLibrary) {
   expect_all_as_pillow(debian_python, "webp", 13);
 }
 
-TEST(Gif, FirstFrameEqualsPillow) {
+TEST(ImageGif, FirstFrameEqualsPillow) {
   expect_all_as_pillow(MILLRACE_PYTHON, "gif", 11);
 }
 

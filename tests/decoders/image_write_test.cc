@@ -90,7 +90,7 @@ TEST(Grid, EqualsTorchvisions) {
       write_bytes(folder / "in", pixels_of(images));
       const double pad = dtype == DType::uint8 ? 128 : 0.5;
       std::string arguments(name_of(dtype));
-      for (std::int64_t extent : shape) arguments += " " + std::to_string(extent);
+      for (std::int64_t extent : shape) arguments.append(" ").append(std::to_string(extent));
       arguments += " 3 2 " + std::to_string(pad) + " " + (folder / "in").string();
       const std::string wanted = run_python(grid_reference, arguments);
       Array grid = make_grid(images, {.columns = 3, .padding = 2, .pad_value = pad});
