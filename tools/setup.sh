@@ -113,7 +113,11 @@ install_python_packages() {
     wanted=()
     local package
     for package in "${PYTHON_PACKAGES[@]}"; do
-      case $package in pyarrow==* | numpy==* | pillow==* | soundfile==* | cffi==* | pycparser==*) wanted+=("$package") ;; esac
+      case $package in
+        pyarrow==* | numpy==* | pillow==* | soundfile==* | cffi==* | pycparser==* | typing-extensions==*)
+          wanted+=("$package")
+          ;;
+      esac
     done
   else
     wanted+=("${PYTHON_PACKAGES_CPU[@]}")
