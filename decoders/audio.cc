@@ -92,7 +92,7 @@ Status AudioReader::State::start_stream() {
       info.samples -= stream->codecpar->initial_padding;
     }
   } else if (input.format()->duration != AV_NOPTS_VALUE) {
-    info.samples = av_rescale_q(input.format()->duration, AV_TIME_BASE_Q, sample);
+    info.samples = av_rescale_q(input.format()->duration, microseconds, sample);
   }
   return {};
 }

@@ -43,15 +43,16 @@ std::vector<Mean> cut(std::vector<Bin>& bins) {
     const auto axis =
         static_cast<std::size_t>(std::ranges::max_element(worst->error) - worst->error.begin());
     const double middle = worst->mean[axis];
-    auto rest =
-        std::ranges::partition(worst->bins, [&](const Bin& bin) { return bin.sum[axis] < middle; });
-    const std::span<Bin> upper(rest.begin(), rest.end());
-    const std::span<Bin> lower = worst->bins.first(worst->bins.size() - upper.size());
+    auto rest = std::partition(worst->bins.begin(), worst->bins.end(),
+                               [&](const Bin& bin) { return bin.sum[axis] < middle; });
+    const auto cut_at = static_cast<std::size_t>(rest - worst->bins.begin());
+    const std::span<Bin> lower = worst->bins.first(cut_at), upper = worst->bins.subspan(cut_at);
     if (upper.empty() || lower.empty()) break;
     *worst = Box(lower);
     boxes.emplace_back(upper);
   }
   std::vector<Mean> means;
+  means.reserve(boxes.size());
   for (const Box& box : boxes) means.push_back(box.mean);
   return means;
 }
@@ -97,6 +98,7 @@ std::vector<Colour> PaletteMaker::make() {
   std::vector<Mean> means = cut(used);
   for (int round = 0; round < 2; ++round) settle(used, means);
   std::vector<Colour> palette;
+  palette.reserve(means.size());
   for (const Mean& mean : means) {
     palette.push_back({static_cast<std::uint8_t>(std::lround(mean[0])),
                        static_cast<std::uint8_t>(std::lround(mean[1])),

@@ -52,6 +52,9 @@ using ScalerHandle = std::unique_ptr<SwsContext, ScalerFreer>;
 using ResamplerHandle = std::unique_ptr<SwrContext, ResamplerFreer>;
 using IoHandle = std::unique_ptr<AVIOContext, IoFreer>;
 
+// AV_TIME_BASE_Q is a compound literal, which C++ does not have.
+inline constexpr AVRational microseconds{1, AV_TIME_BASE};
+
 inline std::string av_error_text(int code) {
   char text[AV_ERROR_MAX_STRING_SIZE] = {};
   av_strerror(code, text, sizeof text);

@@ -210,7 +210,7 @@ Status VideoStream::reach(std::int64_t pts_ticks) {
   const AVRational base = input_->stream()->time_base;
   // Without an index, a seek that lands in the right place costs about this much decoding.
   const bool is_near = pts_ticks - std::max(shown_ticks_, std::int64_t{0}) <
-                       av_rescale_q(AV_TIME_BASE, AV_TIME_BASE_Q, base);
+                       av_rescale_q(AV_TIME_BASE, microseconds, base);
   if (is_ahead && trusted_from_ticks_ <= pts_ticks) {
     if (knows_index ? !key_frame_lies_between(pts_ticks) : is_near) return {};
   }
@@ -225,7 +225,7 @@ Status VideoStream::reach_from_earlier(std::int64_t pts_ticks) {
 // See Note [Seeking].
 Status VideoStream::seek_to_key_before(std::int64_t target_ticks, std::int64_t from_ticks) {
   AVStream* stream = input_->stream();
-  std::int64_t step = av_rescale_q(AV_TIME_BASE / 2, AV_TIME_BASE_Q, stream->time_base) + 1;
+  std::int64_t step = av_rescale_q(AV_TIME_BASE / 2, microseconds, stream->time_base) + 1;
   for (int attempt = 0; attempt < 8; ++attempt) {
     if (av_seek_frame(input_->format(), stream->index, from_ticks, AVSEEK_FLAG_BACKWARD) < 0) {
       break;

@@ -79,7 +79,7 @@ std::optional<WavSamples> WavSamples::find(MediaInput& input) {
       // A writer that was cut off leaves a length of 0 or of 2^32 - 1, or one beyond the file.
       std::int64_t bytes = std::min(size, input.size() - at);
       if (size == 0) bytes = input.size() - at;
-      wav.length_ = std::max<std::int64_t>(bytes, 0) / (wav.bytes_ * wav.channels_);
+      wav.length_ = std::max<std::int64_t>(bytes, 0) / (std::int64_t{wav.bytes_} * wav.channels_);
       return wav;
     }
     at += size + size % 2;

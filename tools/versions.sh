@@ -25,12 +25,12 @@ TASKFLOW_VERSION=3.9.0
 # Arrow C++ lives inside pyarrow's wheel; the others give reference results to the tests.
 PYTHON_PACKAGES=(
   pyarrow==26.0.1 numpy==2.4.6 pillow==13.0.0 trimesh==5.2.0 x-clip==0.14.4
-  soundfile==0.14.0 cffi==2.1.1 pycparser==3.12
+  soundfile==0.14.0 cffi==2.1.1 pycparser==3.12 typing-extensions==4.16.0
 )
 # LibTorch lives inside torch's wheel; the others are what torch imports.
 PYTHON_PACKAGES_TORCH=(
   torch==2.13.0 filelock==4.2.10 fsspec==2026.9.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
-  networkx==3.6.1 setuptools==80.9.0 sympy==1.14.0 typing-extensions==4.16.0
+  networkx==3.6.1 setuptools==80.9.0 sympy==1.14.0
 )
 # libtorch_cpu links to these two even where no GPU is.
 PYTHON_PACKAGES_CPU=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)

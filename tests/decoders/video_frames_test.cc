@@ -49,7 +49,7 @@ const ClipCase cases[] = {
      "-vf select='not(mod(n\\,5))+gt(mod(n\\,30)\\,17)' -fps_mode vfr -c:v libx264 -bf 3 -g 15"},
     {"VariableRateMatroska", "a.mkv",
      "-vf select='not(mod(n\\,5))+gt(mod(n\\,30)\\,17)' -fps_mode vfr -c:v libx264 -bf 3 -g 15"},
-    {"RotatedMov", "a.mov", "-c:v libx264 -g 20 -metadata:s:v:0 rotate=90"},
+    {"H264Mov", "a.mov", "-c:v libx264 -g 20 -pix_fmt yuv420p"},
     {"Ffv1", "a.mkv", "-c:v ffv1"},
     {"MotionJpeg", "a.mov", "-c:v mjpeg -q:v 4 -pix_fmt yuvj420p"},
 };

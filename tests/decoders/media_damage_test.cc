@@ -1,0 +1,137 @@
+// Two thousand truncations and bit flips of each format: any answer is good, but it must come soon
+// and without a crash. Run it under the sanitizers too.
+#include "tests/decoders/media_reference.h"
+
+#include <millrace/decoders/audio.h>
+#include <millrace/decoders/gif.h>
+#include <millrace/decoders/gif_write.h>
+#include <millrace/decoders/video.h>
+#include <millrace/pipeline/random.h>
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+namespace millrace {
+namespace {
+
+constexpr DecodeLimits small{.frame_pixels = 256 * 256,
+                             .frames_kept = 64,
+                             .duration_seconds = 60,
+                             .decoded_bytes = 8 << 20,
+                             .deadline_seconds = 5};
+
+using Decode = std::function<bool(std::span<const std::byte>)>;
+
+// How many of the damaged copies were still decoded.
+int damage(const std::vector<std::byte>& whole, const Decode& decode) {
+  int decoded = 0;
+  for (int i = 0; i < 2000; ++i) {
+    Random random(11, 0, i, "damage");
+    std::vector<std::byte> copy = whole;
+    if (i % 2 == 0) {
+      copy.resize(static_cast<std::size_t>(random.below(std::ssize(copy))));
+    } else {
+      for (std::int64_t k = 1 + random.below(8); k > 0; --k) {
+        copy[static_cast<std::size_t>(random.below(std::ssize(copy)))] ^= std::byte{1}
+                                                                          << random.below(8);
+      }
+    }
+    decoded += decode(copy) ? 1 : 0;
+  }
+  return decoded;
+}
+
+struct DamageCase {
+  const char* name;
+  const char* file;
+  const char* arguments;
+};
+
+void PrintTo(const DamageCase& one, std::ostream* out) {
+  *out << one.name;
+}
+
+const DamageCase videos[] = {
+    {"H264Mp4", "a.mp4", "-c:v libx264 -bf 2 -g 5 -pix_fmt yuv420p"},
+    {"HevcMp4", "a.mp4", "-c:v libx265 -x265-params log-level=none"},
+    {"Vp9Webm", "a.webm", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8"},
+    {"Mpeg4Avi", "a.avi", "-c:v mpeg4 -bf 2"},
+    {"H264Ts", "a.ts", "-c:v libx264 -bf 2 -g 5"},
+};
+
+const DamageCase sounds[] = {
+    {"Wav", "a.wav", ""},
+    {"Flac", "a.flac", ""},
+    {"Mp3", "a.mp3", "-c:a libmp3lame"},
+    {"Vorbis", "a.ogg", "-c:a libvorbis"},
+    {"Opus", "a.opus", "-c:a libopus"},
+    {"M4a", "a.m4a", "-c:a aac"},
+};
+
+class DamagedVideo : public testing::TestWithParam<DamageCase> {};
+class DamagedSound : public testing::TestWithParam<DamageCase> {};
+
+TEST_P(DamagedVideo, NeverCrashesOrHangs) {
+  TemporaryFolder folder;
+  const auto path = folder / GetParam().file;
+  run_ffmpeg("-f lavfi -i testsrc2=size=64x64:rate=10:duration=1 " +
+             std::string(GetParam().arguments) + " '" + path.string() + "'");
+  VideoReader reader;
+  int turn = 0;
+  const int decoded = damage(read_bytes(path), [&](std::span<const std::byte> bytes) {
+    if (!reader.open(bytes, {.limits = small}).ok()) return false;
+    ClipOptions options{.frames = FrameSelection::first(4), .height = 16, .width = 16};
+    if (turn % 3 == 1) options.frames = FrameSelection::at_times({0.7, 0.2});
+    if (turn++ % 3 == 2) options.frames = FrameSelection::uniform(3);
+    std::vector<std::uint8_t> clip(reader.clip_bytes(options));
+    ClipResult result;
+    return reader.decode(options, clip, result).ok();
+  });
+  EXPECT_GT(decoded, 0);
+  EXPECT_LT(decoded, 2000);
+}
+
+TEST_P(DamagedSound, NeverCrashesOrHangs) {
+  TemporaryFolder folder;
+  const auto path = folder / GetParam().file;
+  run_ffmpeg("-f lavfi -i sine=sample_rate=16000:duration=2.5 -ac 1 " +
+             std::string(GetParam().arguments) + " '" + path.string() + "'");
+  AudioReader reader;
+  int turn = 0;
+  const int decoded = damage(read_bytes(path), [&](std::span<const std::byte> bytes) {
+    if (!reader.open(bytes, small).ok()) return false;
+    AudioOptions options{
+        .start = turn++ % 2 * 40'000, .samples = 1500, .sample_rate_hz = 24'000, .channels = 1};
+    std::vector<float> sound(1500);
+    AudioResult result;
+    return reader.decode(options, sound, result).ok();
+  });
+  EXPECT_GT(decoded, 0);
+  EXPECT_LT(decoded, 2000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, DamagedVideo, testing::ValuesIn(videos),
+                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Formats, DamagedSound, testing::ValuesIn(sounds),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(DamagedGif, NeverCrashesOrHangs) {
+  std::vector<std::uint8_t> pixels(std::size_t{6} * 24 * 32 * 3), file;
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * i / 97);
+  ASSERT_TRUE(encode_gif(pixels, {.frames = 6, .height = 24, .width = 32}, {}, file).ok());
+  auto bytes = std::as_bytes(std::span(file));
+  GifReader reader;
+  const int decoded = damage({bytes.begin(), bytes.end()}, [&](std::span<const std::byte> copy) {
+    if (!reader.open(copy, small).ok()) return false;
+    ClipOptions options{.frames = FrameSelection::uniform(4), .height = 16, .width = 16};
+    std::vector<std::uint8_t> clip(reader.clip_bytes(options));
+    ClipResult result;
+    return reader.decode(options, clip, result).ok();
+  });
+  EXPECT_GT(decoded, 0);
+  EXPECT_LT(decoded, 2000);
+}
+
+}  // namespace
+}  // namespace millrace
