@@ -49,6 +49,7 @@ TEST(Sample, ChecksWhatIsPutIn) {
   EXPECT_EQ(sample.first_unfilled(), 0);
 }
 
+#if MILLRACE_PYTHON_TORCH
 TEST(Split, EqualsTorchsRandomSplit) {
   std::string expected = run_python(R"(
 import torch
@@ -77,6 +78,7 @@ for n in (2, 10, 600, 100003):
   }
   EXPECT_TRUE(actual == expected) << actual.substr(0, 300) << "\n" << expected.substr(0, 300);
 }
+#endif
 
 TEST(Split, RefusesEmptyPartsAndNamesTheNumbers) {
   std::string message = message_of([] { random_split(Numbers(1), {.valid_fraction = 0.05}); });
