@@ -1,10 +1,10 @@
 // What the torch-free half claims about torch, compared with LibTorch itself.
-#include "tests/pipeline/numbers.h"
 
+#include <millrace/datasets/generated.h>
 #include <millrace/pipeline/random.h>
 #include <millrace/pipeline/subset.h>
 
-#include <numeric>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -32,7 +32,8 @@ TEST(Reference, RandpermEqualsLibTorchs) {
 TEST(Reference, RandomSplitTakesTheSlicesOfThatOrder) {
   for (std::int64_t n : {2, 10, 600, 100003}) {
     for (std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{42}, large_seed}) {
-      auto [train, valid] = random_split(Numbers(n), {.valid_fraction = 0.3, .seed = seed});
+      auto [train, valid] =
+          random_split(GeneratedImages({.count = n}), {.valid_fraction = 0.3, .seed = seed});
       std::vector<std::int64_t> both = train.indices();
       both.insert(both.end(), valid.indices().begin(), valid.indices().end());
       EXPECT_TRUE(both == libtorch_randperm(n, seed)) << n << " " << seed;
