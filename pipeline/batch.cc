@@ -16,13 +16,13 @@ namespace {
 }  // namespace
 
 std::int64_t Batch::size() const {
-  return data_->step.rows;
+  return data_->rows;
 }
 std::span<const std::int64_t> Batch::indices() const {
   return data_->indices;
 }
 std::int64_t Batch::wrapped() const {
-  return data_->step.wrapped;
+  return data_->wrapped;
 }
 const Position& Batch::position() const {
   return data_->step.at;
@@ -33,7 +33,7 @@ const Position& Batch::next_position() const {
 
 const Array& Batch::operator[](std::string_view field) const {
   auto index = static_cast<std::size_t>(data_->schema->at(field));
-  if (!data_->lists[index].empty()) {
+  if (data_->forms[index] == FieldForm::list) {
     refuse(field, "is kept as a list; use list() or texts(), or give it a collation");
   }
   return data_->arrays[index];
@@ -41,20 +41,23 @@ const Array& Batch::operator[](std::string_view field) const {
 
 std::span<const Array> Batch::list(std::string_view field) const {
   auto index = static_cast<std::size_t>(data_->schema->at(field));
-  if (data_->lists[index].empty()) refuse(field, "is one array, not a list; use operator[]");
+  if (data_->forms[index] != FieldForm::list)
+    refuse(field, "is one array, not a list; use operator[]");
   return data_->lists[index];
 }
 
 std::span<const std::string_view> Batch::texts(std::string_view field) const {
   auto index = static_cast<std::size_t>(data_->schema->at(field));
   if (!(*data_->schema)[static_cast<int>(index)].text) refuse(field, "is not a text field");
-  if (data_->lists[index].empty()) refuse(field, "was collated into one array; use operator[]");
+  if (data_->forms[index] != FieldForm::list) {
+    refuse(field, "was collated into one array; use operator[]");
+  }
   return data_->texts[index];
 }
 
 const Array& Batch::lengths(std::string_view field) const {
   auto index = static_cast<std::size_t>(data_->schema->at(field));
-  if (data_->lengths[index].elements() == 0) {
+  if (data_->forms[index] != FieldForm::collated) {
     refuse(field, "has no lengths: it has a fixed shape or is kept as a list");
   }
   return data_->lengths[index];

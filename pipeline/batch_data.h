@@ -24,10 +24,16 @@ struct ConsumerStream {
   }
 };
 
+// How a field is shown: as declared, collated from samples of several shapes, or one by one.
+enum class FieldForm { stacked, collated, list };
+
 struct BatchData {
   const Schema* schema = nullptr;
   Step step;
+  std::int64_t rows = 0;     // step.rows, without those that were dropped
+  std::int64_t wrapped = 0;  // step.wrapped, likewise
   std::vector<std::int64_t> indices;
+  std::vector<FieldForm> forms;
   // By field; empty where a field has no such form.
   std::vector<Array> arrays;
   std::vector<Array> lengths;

@@ -111,6 +111,12 @@ void copy_overlap(const std::byte* from, const Shape& from_shape, std::byte* to,
 }  // namespace
 
 Shape collated_shape(const Field& field, const Collate& policy, std::span<const Array> rows) {
+  if (rows.empty()) {  // every sample of the batch was dropped
+    Shape none = policy.shape.empty() ? field.shape : policy.shape;
+    for (int axis = 0; axis < none.rank(); ++axis)
+      none[axis] = std::max<std::int64_t>(none[axis], 0);
+    return none.with_front(0);
+  }
   Shape extents = rows[0].shape();
   bool all_axes = policy.axis < 0;
   bool shrink = policy.kind == Collate::Kind::curtail;

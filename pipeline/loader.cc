@@ -187,7 +187,8 @@ std::shared_ptr<BatchData> Loader::Ring::next() {
   stats_.slot_wait_seconds +=
       1e-9 * static_cast<double>(std::max<std::int64_t>(0, called - slot.ready_ns));
   ++stats_.batches;
-  stats_.samples += slot.data().step.rows;
+  stats_.samples += slot.data().rows;
+  stats_.dropped += slot.dropped_rows();
   stats_.bytes += slot.bytes();
   stats_.replaced += slot.replaced_rows();
   last_return_ns_ = now_ns();
@@ -255,7 +256,7 @@ void Loader::Ring::record_failures(Slot& slot) {
     if (!parts.ledger.add(std::move(bad))) continue;
     std::string where = parts.ledger.path().empty() ? "" : ", see " + parts.ledger.path().string();
     if (!policy.fail && lines_logged_ < most_lines) {
-      log(LogLevel::warning, line + "; replaced" + where);
+      log(LogLevel::warning, line + (policy.drop ? "; left out" : "; replaced") + where);
       if (++lines_logged_ == most_lines) {
         log(LogLevel::warning, "loader: further bad samples are only recorded" + where);
       }

@@ -31,7 +31,10 @@ namespace millrace {
 
 // What happens when a sample cannot be loaded.
 struct ErrorPolicy {
-  bool fail = false;               // true: the first bad sample ends the run
+  bool fail = false;  // true: the first bad sample ends the run
+  // true: its row is left out instead of replaced. The batch is shorter, possibly empty, and
+  // Batch::indices() tells what is in it. For who must not make data up, e.g. a cache.
+  bool drop = false;
   double max_fraction = 0.2;       // more bad samples than this share of the data set end the run
   std::int64_t max_count = -1;     // so do more than this many; -1: no such limit
   int max_attempts = 64;           // how many replacements are tried for one row

@@ -2,6 +2,7 @@
 
 #include <millrace/pipeline/log.h>
 
+#include <cstring>
 #include <utility>
 
 namespace millrace {
@@ -18,6 +19,12 @@ Slot::Slot(LoaderParts& parts, Events events)
   data_.lengths.resize(fields);
   data_.lists.resize(fields);
   data_.texts.resize(fields);
+  for (int field = 0; field < parts.schema.size(); ++field) {
+    bool list = parts.collate[static_cast<std::size_t>(field)].kind == Collate::Kind::list;
+    data_.forms.push_back(parts.schema[field].is_fixed() ? FieldForm::stacked
+                          : list                         ? FieldForm::list
+                                                         : FieldForm::collated);
+  }
 
   auto collate = graph_.emplace([this] { this->collate(); }).name("collate");
   auto transfer = graph_.emplace([this] { this->transfer(); }).name("transfer");
@@ -73,6 +80,8 @@ void Slot::bind_rows(int field) {
 
 void Slot::prepare(const Step& step, std::int64_t batch_number) {
   data_.step = step;
+  data_.rows = step.rows;
+  data_.wrapped = step.wrapped;
   batch_number_ = batch_number;
   status_ = Status();
   claimed_ = 0;
@@ -112,8 +121,9 @@ Status Slot::fill_row(Row& row, std::int64_t number, StageClock::Timer& timer) {
   const ErrorPolicy& policy = parts_.options.errors;
   std::int64_t position = parts_.sampler.position(data_.step, number);
   int worker = std::max(parts_.pool->this_worker(), 0);
-  row.replaced = false;
-  for (int attempt = 0; attempt <= policy.max_attempts; ++attempt) {
+  row.replaced = row.dropped = false;
+  int attempts = policy.drop ? 0 : policy.max_attempts;
+  for (int attempt = 0; attempt <= attempts; ++attempt) {
     std::int64_t index = attempt == 0
                              ? parts_.sampler.index(data_.step, number)
                              : parts_.sampler.replacement(data_.step.at, position, attempt);
@@ -139,6 +149,10 @@ Status Slot::fill_row(Row& row, std::int64_t number, StageClock::Timer& timer) {
                             .position = position,
                             .transient = error.is_transient()});
     if (policy.fail) return status;
+  }
+  if (policy.drop) {
+    row.dropped = true;
+    return {};
   }
   std::string last = row.failures.empty()
                          ? "all were known to be bad"
@@ -200,6 +214,7 @@ void Slot::collate() noexcept {
   }
   if (parts_.stop || !status_.ok()) return;
   try {
+    if (parts_.options.errors.drop) leave_out_dropped_rows();
     for (int field = 0; field < parts_.schema.size(); ++field) collate_field(field);
   } catch (const Error& error) {
     status_ = error;
@@ -208,9 +223,35 @@ void Slot::collate() noexcept {
   }
 }
 
+// Moves the rows that hold data to the front, in order. Samples of variable shape stay where they
+// are; collate_field() passes over the dropped ones.
+void Slot::leave_out_dropped_rows() {
+  data_.rows = data_.wrapped = 0;
+  for (std::int64_t from = 0; from < data_.step.rows; ++from) {
+    if (row(from).dropped) continue;
+    std::int64_t to = data_.rows++;
+    if (from >= data_.step.rows - data_.step.wrapped) ++data_.wrapped;
+    if (from == to) continue;
+    data_.indices[static_cast<std::size_t>(to)] = data_.indices[static_cast<std::size_t>(from)];
+    for (int field = 0; field < parts_.schema.size(); ++field) {
+      auto f = static_cast<std::size_t>(field);
+      if (data_.forms[f] != FieldForm::stacked) continue;
+      bool float_on_host = parts_.to_float[f] && parts_.options.device == nullptr;
+      std::size_t bytes = float_on_host
+                              ? static_cast<std::size_t>(parts_.batch_shape(field).elements()) * 4
+                              : row_bytes(field);
+      std::byte* host = memory_[f].host.data();
+      if (bytes == 0) continue;
+      std::memcpy(host + static_cast<std::size_t>(to) * bytes,
+                  host + static_cast<std::size_t>(from) * bytes, bytes);
+    }
+  }
+  data_.indices.resize(static_cast<std::size_t>(data_.rows));
+}
+
 void Slot::collate_field(int field) {
   auto f = static_cast<std::size_t>(field);
-  std::int64_t rows = data_.step.rows;
+  std::int64_t rows = data_.rows;
   const Field& declared = parts_.schema[field];
   FieldMemory& memory = memory_[f];
   if (declared.is_fixed()) {
@@ -223,10 +264,10 @@ void Slot::collate_field(int field) {
   }
   std::vector<Array>& list = data_.lists[f];
   list.clear();
-  for (std::int64_t i = 0; i < rows; ++i) {
-    list.push_back(rows_[static_cast<std::size_t>(i)].sample.value(field));
+  for (std::int64_t i = 0; i < data_.step.rows; ++i) {
+    if (!row(i).dropped) list.push_back(row(i).sample.value(field));
   }
-  if (parts_.collate[f].kind == Collate::Kind::list) {
+  if (data_.forms[f] == FieldForm::list) {
     data_.texts[f].clear();
     for (const Array& row : list) {
       if (!declared.text) break;
@@ -260,15 +301,15 @@ void Slot::transfer() noexcept {
     for (int field = 0; field < parts_.schema.size(); ++field) {
       auto f = static_cast<std::size_t>(field);
       const Array& shown = data_.arrays[f];
-      if (!data_.lists[f].empty() || shown.bytes() == 0) continue;
+      if (data_.forms[f] == FieldForm::list || shown.bytes() == 0) continue;
       Transfer transfer{
           .from = memory_[f].host.data(), .to = memory_[f].device.data(), .bytes = shown.bytes()};
       if (parts_.to_float[f]) {
         const Shape& sample = parts_.schema[field].shape;
         transfer.channels = static_cast<int>(sample[sample.rank() - 1]);
         transfer.pixels = sample.elements() / transfer.channels;
-        transfer.rows = data_.step.rows;
-        transfer.bytes = static_cast<std::size_t>(data_.step.rows) * row_bytes(field);
+        transfer.rows = data_.rows;
+        transfer.bytes = static_cast<std::size_t>(data_.rows) * row_bytes(field);
         transfer.convert = &*parts_.to_float[f];
         transfer.converted = reinterpret_cast<float*>(memory_[f].converted.data());
       }

@@ -68,6 +68,7 @@ class Slot {
   const Status& status() const { return status_; }
   std::vector<BadSample> take_failures();
   std::int64_t replaced_rows() const;
+  std::int64_t dropped_rows() const { return data_.step.rows - data_.rows; }
   std::int64_t bytes() const;
   // The consumer is done with the batch; what it may have kept is let go.
   void recycle();
@@ -90,7 +91,7 @@ class Slot {
     Sample sample;
     std::atomic<std::int64_t> index{-1};  // being loaded now; -1: none
     std::atomic<std::int64_t> since_ns{0};
-    bool replaced = false;
+    bool replaced = false, dropped = false;
     std::vector<BadSample> failures;
     Status status;
   };
@@ -102,11 +103,13 @@ class Slot {
   Status fill_row(Row& row, std::int64_t number, StageClock::Timer& timer);
   Status try_load(Row& row, std::int64_t number, std::int64_t index, int worker);
   void collate() noexcept;
+  void leave_out_dropped_rows();
   void collate_field(int field);
   void transfer() noexcept;
   void ensure(Buffer& buffer, BufferPool& pool, std::size_t bytes);
   void bind_rows(int field);
   std::size_t row_bytes(int field) const;
+  Row& row(std::int64_t number) { return rows_[static_cast<std::size_t>(number)]; }
 
   LoaderParts& parts_;
   Events events_;

@@ -47,9 +47,9 @@ std::string to_string(const LoaderStats& stats) {
                static_cast<long long>(stage.count), stage.cpu_seconds, stage.p50_us, stage.p99_us);
   }
   if (stats.bad_samples > 0) {
-    text +=
-        format("bad samples: %lld (%lld rows replaced)\n",
-               static_cast<long long>(stats.bad_samples), static_cast<long long>(stats.replaced));
+    text += format("bad samples: %lld (%lld rows %s)\n", static_cast<long long>(stats.bad_samples),
+                   static_cast<long long>(stats.dropped > 0 ? stats.dropped : stats.replaced),
+                   stats.dropped > 0 ? "left out" : "replaced");
   }
   return text + stats.verdict() + "\n";
 }

@@ -22,6 +22,7 @@ struct LoaderStats {
   std::int64_t samples = 0;
   std::int64_t bytes = 0;     // of the batches delivered
   std::int64_t replaced = 0;  // rows that hold another sample than planned
+  std::int64_t dropped = 0;   // rows that were left out because their sample was bad
   std::int64_t bad_samples = 0;
   double wall_seconds = 0;           // from the first call of next() to the end of the last
   double consumer_wait_seconds = 0;  // how long next() waited for data
