@@ -21,6 +21,9 @@ std::int64_t Batch::size() const {
 std::span<const std::int64_t> Batch::indices() const {
   return data_->indices;
 }
+std::span<const BadSample> Batch::dropped() const {
+  return data_->dropped;
+}
 std::int64_t Batch::wrapped() const {
   return data_->wrapped;
 }

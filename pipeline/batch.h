@@ -9,6 +9,7 @@
 
 #include <millrace/pipeline/array.h>
 #include <millrace/pipeline/device.h>
+#include <millrace/pipeline/ledger.h>
 #include <millrace/pipeline/sampler.h>
 
 #include <cstdint>
@@ -37,6 +38,8 @@ class Batch {
 
   // Which sample of the data set each row holds, replacements included.
   std::span<const std::int64_t> indices() const;
+  // With ErrorPolicy::drop: the samples that would be here too, in order, and why they are not.
+  std::span<const BadSample> dropped() const;
   // How many rows at the end repeat samples from the epoch's start (see Tail).
   std::int64_t wrapped() const;
   // Where this batch began, and where a run that stops after it goes on.

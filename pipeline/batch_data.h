@@ -3,6 +3,7 @@
 
 #include <millrace/pipeline/array.h>
 #include <millrace/pipeline/device.h>
+#include <millrace/pipeline/ledger.h>
 #include <millrace/pipeline/sampler.h>
 #include <millrace/pipeline/schema.h>
 
@@ -33,6 +34,7 @@ struct BatchData {
   std::int64_t rows = 0;     // step.rows, without those that were dropped
   std::int64_t wrapped = 0;  // step.wrapped, likewise
   std::vector<std::int64_t> indices;
+  std::vector<BadSample> dropped;
   std::vector<FieldForm> forms;
   // By field; empty where a field has no such form.
   std::vector<Array> arrays;
@@ -51,6 +53,7 @@ struct BatchData {
     for (auto& list : lists) list.clear();
     for (auto& list : texts) list.clear();
     indices.clear();
+    dropped.clear();
     ready.reset();
   }
 };

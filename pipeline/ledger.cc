@@ -2,6 +2,7 @@
 #include <millrace/pipeline/ledger.h>
 #include <millrace/pipeline/log.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -141,6 +142,12 @@ bool Ledger::knows(std::int64_t index) const {
   if (size() == 0) return false;  // no lock on the way of a healthy run
   std::shared_lock lock(mutex_);
   return indices_.contains(index);
+}
+
+std::optional<BadSample> Ledger::find(std::int64_t index) const {
+  std::shared_lock lock(mutex_);
+  auto found = std::ranges::find(records_, index, &BadSample::index);
+  return found == records_.end() ? std::nullopt : std::optional(*found);
 }
 
 std::vector<BadSample> Ledger::records() const {

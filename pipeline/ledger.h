@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <unordered_set>
@@ -36,6 +37,7 @@ class Ledger {
   bool add(BadSample sample);
   // For one sample that is known to be bad in every epoch. Called from the loader's tasks.
   bool knows(std::int64_t index) const;
+  std::optional<BadSample> find(std::int64_t index) const;
   std::int64_t size() const { return count_.load(std::memory_order_acquire); }
   std::vector<BadSample> records() const;
   const std::filesystem::path& path() const { return path_; }

@@ -251,7 +251,9 @@ void Loader::Ring::fail(Error error) {
 void Loader::Ring::record_failures(Slot& slot) {
   const ErrorPolicy& policy = parts.options.errors;
   constexpr int most_lines = 20;
-  for (BadSample& bad : slot.take_failures()) {
+  std::vector<BadSample> failures = slot.take_failures();
+  if (policy.drop) slot.data().dropped = failures;
+  for (BadSample& bad : failures) {
     std::string line = bad.source + ": " + bad.stage + ": " + bad.reason;
     if (!parts.ledger.add(std::move(bad))) continue;
     std::string where = parts.ledger.path().empty() ? "" : ", see " + parts.ledger.path().string();

@@ -128,7 +128,10 @@ Status Slot::fill_row(Row& row, std::int64_t number, StageClock::Timer& timer) {
                              ? parts_.sampler.index(data_.step, number)
                              : parts_.sampler.replacement(data_.step.at, position, attempt);
     row.replaced = attempt > 0;
-    if (!policy.fail && parts_.ledger.knows(index)) continue;
+    if (!policy.fail && parts_.ledger.knows(index)) {
+      if (policy.drop) row.failures.push_back(*parts_.ledger.find(index));
+      continue;
+    }
     timer.set_index(index);
     row.since_ns.store(now_ns(), std::memory_order_relaxed);
     row.index.store(index, std::memory_order_relaxed);

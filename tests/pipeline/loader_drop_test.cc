@@ -38,7 +38,7 @@ TEST(LoaderDrop, KeepsEveryGoodSampleOnceAndInOrder) {
   CapturedLog log;
   auto data = failing(100, every_third);
   Loader loader(data, dropping(8));
-  std::vector<std::int64_t> seen, expected;
+  std::vector<std::int64_t> seen, expected, dropped;
   for (std::int64_t i = 0; i < 100; ++i) {
     if (!every_third(i)) expected.push_back(i);
   }
@@ -46,6 +46,10 @@ TEST(LoaderDrop, KeepsEveryGoodSampleOnceAndInOrder) {
     EXPECT_EQ(batch.size(), static_cast<std::int64_t>(batch.indices().size()));
     auto numbers = numbers_in(batch);
     ASSERT_TRUE(std::ranges::equal(numbers, batch.indices()));
+    for (const BadSample& bad : batch.dropped()) {
+      EXPECT_EQ(bad.source, "f" + std::to_string(bad.index));
+      dropped.push_back(bad.index);
+    }
     ASSERT_EQ(batch.list("ragged").size(), numbers.size());
     ASSERT_EQ(batch.texts("name").size(), numbers.size());
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -55,6 +59,8 @@ TEST(LoaderDrop, KeepsEveryGoodSampleOnceAndInOrder) {
     }
   }
   EXPECT_EQ(seen, expected);
+  EXPECT_EQ(dropped.size(), 33U);
+  EXPECT_TRUE(std::ranges::is_sorted(dropped));
   EXPECT_EQ(data->loads->load(), 100);  // no replacement was ever tried
   EXPECT_EQ(loader.stats().samples, 67);
   EXPECT_EQ(loader.stats().dropped, 33);
@@ -108,7 +114,15 @@ TEST(LoaderDrop, DoesNotTryAgainWhatTheLedgerKnows) {
   auto data = failing(50, every_third);
   options.position = Position{};
   Loader again(data, options);
-  EXPECT_EQ(fingerprints(again), expected);
+  std::vector<std::string> resumed;
+  std::size_t dropped = 0;
+  for (const Batch& batch : again) {
+    resumed.push_back(fingerprint(batch));
+    for (const BadSample& bad : batch.dropped()) EXPECT_EQ(bad.reason, "broken");
+    dropped += batch.dropped().size();
+  }
+  EXPECT_EQ(resumed, expected);
+  EXPECT_EQ(dropped, 17U);
   EXPECT_EQ(data->loads->load(), 33);
   EXPECT_EQ(again.ledger().size(), 17);
 }
