@@ -25,6 +25,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace millrace {
 
@@ -42,6 +43,12 @@ struct LoadContext {
   bool cancelled() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };
 
+// Something that a data set found and does not offer as a sample, and why.
+struct LeftOut {
+  std::string source;  // its path, as in describe()
+  std::string reason;
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -53,6 +60,9 @@ class Dataset {
   virtual std::string describe(std::int64_t index) const {
     return "sample " + std::to_string(index);
   }
+  // A file without its pair, a folder that cannot be read and so on: a loader records them in its
+  // ledger, where they do not count as bad samples.
+  virtual std::vector<LeftOut> left_out() const { return {}; }
 };
 
 // How data sets are passed around: shared and read only. Made from any data set by copy or move,
