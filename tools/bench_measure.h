@@ -19,7 +19,7 @@
 namespace millrace {
 
 struct Measurement {
-  std::string workload, peer = "millrace", version, note;
+  std::string workload, peer = "millrace", version = "millrace 0.1.0", note = {};
   int workers = 0;
   std::int64_t files = 0;
   std::int64_t passes = 2;  // timed passes over the data set
@@ -86,7 +86,6 @@ inline void measure(const Measurement& what, Loader& loader,
                       {"cpu_busy_cores", cpu / seconds},
                       {"foreign_cores", std::max(0.0, (busy - cpu) / seconds)},
                       {"peak_rss_mb", peak_rss_mb()},
-                      {"peak_pss_mb", peak_rss_mb()},
                       {"workers", what.workers},
                       {"files", what.files},
                       {"items", items},

@@ -1,0 +1,68 @@
+// What a library can do when nothing is around it: threads that take the next file until a number
+// of passes is over. The loader cannot be faster than this; how near it comes is what is asked.
+#pragma once
+
+#include "tools/bench_measure.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace millrace {
+
+inline std::vector<std::string> lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// `make_worker` gives each thread its own state as a function of an item's number. One pass warms
+// up.
+inline void measure_floor(const Measurement& what, std::int64_t items,
+                          const std::function<std::function<void(std::int64_t)>()>& make_worker) {
+  using Clock = std::chrono::steady_clock;
+  auto run = [&](std::int64_t passes) {
+    std::atomic<std::int64_t> next{0};
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < what.workers; ++i) {
+      threads.emplace_back([&] {
+        auto work = make_worker();
+        for (std::int64_t item; (item = next.fetch_add(1)) < passes * items;) work(item % items);
+      });
+    }
+  };
+  run(1);
+  double cpu = process_cpu_seconds(), busy = machine_busy_seconds();
+  auto start = Clock::now();
+  run(what.passes);
+  double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  cpu = process_cpu_seconds() - cpu;
+  busy = machine_busy_seconds() - busy;
+  auto count = static_cast<double>(what.passes * items);
+  std::cout << nlohmann::json{{"workload", what.workload},
+                              {"peer", what.peer},
+                              {"version", what.version},
+                              {"note", what.note},
+                              {"items_per_s", count / seconds},
+                              {"cpu_seconds_per_item", cpu / count},
+                              {"cpu_busy_cores", cpu / seconds},
+                              {"foreign_cores", std::max(0.0, (busy - cpu) / seconds)},
+                              {"peak_rss_mb", peak_rss_mb()},
+                              {"workers", what.workers},
+                              {"files", items},
+                              {"items", what.passes * items},
+                              {"seconds", seconds}}
+                   .dump()
+            << std::endl;
+}
+
+}  // namespace millrace

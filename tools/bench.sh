@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Measures Millrace beside its peers: builds the programs, installs the peers into environments of
+# their own, gathers real media, runs everything interleaved, and prints a table. Safe to run again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source tools/phases.sh
+source tools/bench/versions.sh
+work=${MILLRACE_BENCH:-${MILLRACE_DEPS:-.deps}/bench}
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
+
+usage() {
+  cat <<'TEXT'
+usage: tools/bench.sh decode [--rounds N] [--only WORKLOAD...] [--out DIR]
+
+  decode      files to batches: images, clips, gifs, audio, meshes
+
+  --rounds N  interleaved rounds, 3 by default; medians are reported
+  --only ...  some workloads, e.g. --only clips gifs
+  --out DIR   where results.md, results.json, results.jsonl and results.png go (build/bench-results)
+
+The first run fetches about 0.7 GB of media and 5 GB of peers into .deps/bench (or $MILLRACE_BENCH).
+Leave the machine alone while it measures: what other programs took is shown in every line, and a
+round in which that was more than a fifth of a core does not count where there is a quiet one.
+TEXT
+}
+
+case ${1:-} in
+  decode) group=$1 && shift ;;
+  -h | --help) usage && exit 0 ;;
+  *) usage >&2 && exit 2 ;;
+esac
+
+# environment NAME PACKAGES...: a virtual environment with exactly these, pinned.
+environment() {
+  local target=$work/$1 wanted
+  shift
+  wanted="$*"
+  [ "$(cat "$target/.installed" 2>/dev/null)" = "$wanted" ] && return
+  echo "peers: installing $(basename "$target")"
+  rm -rf "$target"
+  "$python" -m venv "$target"
+  "$target/bin/pip" install --quiet --disable-pip-version-check "$@"
+  printf '%s' "$wanted" >"$target/.installed"
+}
+
+install_peers() {
+  environment torch "${PEERS_TORCH[@]}"
+  # Its own requirements ask for a torch that is not out; it runs with this one.
+  [ -d "$(echo "$work"/torch/lib/python3*/site-packages/torchaudio)" ] \
+    || "$work/torch/bin/pip" install --quiet --disable-pip-version-check --no-deps "$PEER_TORCHAUDIO"
+  environment dali "${PEERS_DALI[@]}"
+  environment tensorflow "${PEERS_TENSORFLOW[@]}"
+}
+
+mkdir -p "$work"
+phase "set-up" tools/setup.sh
+phase "bench build" build bench
+phase "peers" install_peers
+phase "corpus" "$work/torch/bin/python" tools/bench/corpus.py "$work/corpus"
+phase "measurement" "$work/torch/bin/python" tools/bench/run.py "$group" --root . --work "$work" --out build/bench-results "$@"
