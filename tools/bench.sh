@@ -11,12 +11,13 @@ python=/usr/bin/python3
 
 usage() {
   cat <<'TEXT'
-usage: tools/bench.sh decode [--rounds N] [--only WORKLOAD...] [--out DIR]
+usage: tools/bench.sh decode [--rounds N] [--only WORKLOAD...] [--peers PEER...] [--out DIR]
 
   decode      files to batches: images, clips, gifs, audio, meshes
 
   --rounds N  interleaved rounds, 3 by default; medians are reported
   --only ...  some workloads, e.g. --only clips gifs
+  --peers ... some peers, e.g. --peers torchvision spdl
   --out DIR   where results.md, results.json, results.jsonl and results.png go (build/bench-results)
 
 The first run fetches about 0.7 GB of media and 5 GB of peers into .deps/bench (or $MILLRACE_BENCH).

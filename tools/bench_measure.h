@@ -69,11 +69,11 @@ inline void measure(const Measurement& what, Loader& loader,
   double cpu = process_cpu_seconds(), busy = machine_busy_seconds();
   start = Clock::now();
   std::int64_t items = 0;
-  for (std::int64_t pass = 0; pass < what.passes; ++pass) {
-    for (const Batch& batch : loader) {
-      items += batch.size();
-      consume(batch);
-    }
+  // Passes follow one another without a pause, as a trainer asks for them.
+  for (const Batch& batch : loader.cycle()) {
+    items += batch.size();
+    consume(batch);
+    if (items >= what.passes * what.files) break;
   }
   double seconds = seconds_since(start);
   cpu = process_cpu_seconds() - cpu;

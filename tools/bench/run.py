@@ -1,7 +1,7 @@
 """Runs Millrace, the peers and the floors on the same files, interleaved, several rounds, every
 measurement a fresh process, and writes results.jsonl (every line), results.json, results.md and results.png.
 
-usage: run.py decode --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only images clips]
+usage: run.py decode --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only images clips] [--peers NAME...]
 """
 import argparse
 import json
@@ -63,7 +63,7 @@ WORKERS = 2  # threads of our own programs and of the floors
 class Bench:
     def __init__(self, args):
         self.root, self.work, self.out = args.root.resolve(), args.work.resolve(), args.out.resolve()
-        self.rounds = args.rounds
+        self.rounds, self.peers = args.rounds, args.peers
         self.out.mkdir(parents=True, exist_ok=True)
         (self.out / "results.jsonl").write_text("")
         self.dead = set()
@@ -94,6 +94,8 @@ class Bench:
         for program, mode in spec["floors"]:
             yield [programs / program, mode, str(WORKERS), passes, files]
         for peer, workers in spec["peers"]:
+            if self.peers and peer not in self.peers:
+                continue
             yield [self.python(peer), HERE / "measure.py", name, peer, "--workers", str(workers), "--passes", passes,
                    "--files", files]
 
@@ -220,6 +222,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--peers", nargs="*", default=[])
     args = parser.parse_args()
     names = [name for name in GROUPS[args.group] if not args.only or name in args.only]
     if not names or set(args.only) - set(GROUPS[args.group]):
