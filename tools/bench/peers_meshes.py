@@ -69,7 +69,7 @@ def _in_threads(loader):
 
 
 def readable(files):
-    """Those that both libraries load. A crash of one of them must not end the listing: each gets a process
+    """Those that both libraries load, with finite coordinates. A crash of one of them must not end the listing: each gets a process
     of its own and is started again after the file on which it fell."""
     for loader in ("_trimesh_loader", "_assimp_loader"):
         files = list(_readable_by(loader, files))
@@ -77,13 +77,13 @@ def readable(files):
 
 
 _TRY = """
-import sys, peers_meshes
+import numpy, sys, peers_meshes
 _, load = getattr(peers_meshes, sys.argv[1])()
 for path in sys.stdin.read().splitlines():
     print("?" + path, flush=True)
     try:
         vertices, faces = load(path)
-        good = len(vertices) > 0 and len(faces) > 0
+        good = len(vertices) > 0 and len(faces) > 0 and bool(numpy.isfinite(vertices).all())
     except BaseException:
         good = False
     print(("+" if good else "-") + path, flush=True)
