@@ -54,9 +54,14 @@ Array Array::clone() const {
   return copy;
 }
 
-void Array::check_access(DType wanted) const {
+void Array::check_access(DType wanted, bool reading) const {
   if (memory() == Memory::device) {
     throw Error("the elements are on a device; the host cannot read them").kind(ErrorKind::usage);
+  }
+  if (memory() == Memory::mapped && !reading) {
+    throw Error("the array is a view of a file and cannot be written")
+        .kind(ErrorKind::usage)
+        .hint("Read it with as<const T>(), or clone() it");
   }
   bool half_as_bits =
       wanted == DType::uint16 && (dtype_ == DType::float16 || dtype_ == DType::bfloat16);
@@ -106,7 +111,9 @@ DLDataType dlpack_type(DType dtype) {
 
 DLManagedTensor* to_dlpack(const Array& array) {
   auto exported = std::make_unique<Exported>();
-  exported->array = array.buffer().owned() ? array : array.clone();
+  // A view of a file is read only, which this exchange cannot say.
+  bool shareable = array.buffer().owned() && array.memory() != Memory::mapped;
+  exported->array = shareable ? array : array.clone();
   std::copy(array.shape().begin(), array.shape().end(), exported->shape);
   DLTensor& tensor = exported->tensor.dl_tensor;
   tensor.data = exported->array.data();

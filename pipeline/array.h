@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 extern "C" {
@@ -39,10 +40,11 @@ class Array {
   const Buffer& buffer() const { return buffer_; }
   std::byte* data() const { return buffer_.data() + offset_; }
 
-  // The elements; throws if T is not the array's type or the host cannot read the memory.
+  // The elements; throws if T is not the array's type, if the host cannot read the memory, or if it
+  // is a view of a file and T is not const.
   template <typename T>
   std::span<T> as() const {
-    check_access(dtype_of<T>);
+    check_access(dtype_of<T>, std::is_const_v<T>);
     return {reinterpret_cast<T*>(data()), static_cast<std::size_t>(elements())};
   }
 
@@ -54,7 +56,7 @@ class Array {
   Array clone() const;
 
  private:
-  void check_access(DType wanted) const;
+  void check_access(DType wanted, bool reading) const;
 
   Buffer buffer_;
   std::size_t offset_ = 0;

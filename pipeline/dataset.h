@@ -63,6 +63,9 @@ class Dataset {
   // A file without its pair, a folder that cannot be read and so on: a loader records them in its
   // ledger, where they do not count as bad samples.
   virtual std::vector<LeftOut> left_out() const { return {}; }
+  // How many samples one task should load: more than one where a sample takes only microseconds,
+  // so that starting tasks does not cost more than they do.
+  virtual std::int64_t samples_per_task() const { return 1; }
 };
 
 // How data sets are passed around: shared and read only. Made from any data set by copy or move,

@@ -1,6 +1,7 @@
 #include <millrace/pipeline/mixture.h>
 #include <millrace/pipeline/permutation.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace millrace {
@@ -82,6 +83,12 @@ Status Mixture::load(std::int64_t index, const LoadContext& context, Sample& sam
 
 std::string Mixture::describe(std::int64_t index) const {
   return "mixture sample " + std::to_string(index);
+}
+
+std::int64_t Mixture::samples_per_task() const {
+  std::int64_t fewest = parts_[0].dataset->samples_per_task();
+  for (const Part& part : parts_) fewest = std::min(fewest, part.dataset->samples_per_task());
+  return fewest;
 }
 
 }  // namespace millrace

@@ -33,6 +33,7 @@ class Mixture : public Dataset {
   const Schema& schema() const override { return parts_[0].dataset->schema(); }
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
+  std::int64_t samples_per_task() const override;
 
   struct Choice {
     int part = 0;

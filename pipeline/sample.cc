@@ -54,7 +54,10 @@ int Sample::first_unfilled() const {
 }
 
 const Array& Sample::out(std::string_view field) {
-  int index = schema_->at(field);
+  return out(schema_->at(field));
+}
+
+const Array& Sample::out(int index) {
   if (!(*schema_)[index].is_fixed()) {
     refuse((*schema_)[index], "has a variable shape; call resize() with the sample's shape");
   }
@@ -63,10 +66,10 @@ const Array& Sample::out(std::string_view field) {
 }
 
 const Array& Sample::resize(std::string_view field, const Shape& shape) {
-  return resize_at(schema_->at(field), shape);
+  return resize(schema_->at(field), shape);
 }
 
-const Array& Sample::resize_at(int index, const Shape& shape) {
+const Array& Sample::resize(int index, const Shape& shape) {
   const Field& field = (*schema_)[index];
   check_shape(field, shape);
   Cell& cell = this->cell(index);
@@ -88,7 +91,10 @@ const Array& Sample::resize_at(int index, const Shape& shape) {
 }
 
 void Sample::set(std::string_view name, const Array& value) {
-  int index = schema_->at(name);
+  set(schema_->at(name), value);
+}
+
+void Sample::set(int index, const Array& value) {
   const Field& field = (*schema_)[index];
   check_shape(field, value.shape());
   if (value.dtype() != field.dtype) {
@@ -99,9 +105,9 @@ void Sample::set(std::string_view name, const Array& value) {
   if (!field.is_fixed() && value.buffer().owned()) {
     cell.value = value;
   } else if (value.bytes() > 0) {
-    std::memcpy(resize_at(index, value.shape()).data(), value.data(), value.bytes());
+    std::memcpy(resize(index, value.shape()).data(), value.data(), value.bytes());
   } else {
-    resize_at(index, value.shape());
+    resize(index, value.shape());
   }
   cell.filled = true;
 }
@@ -109,7 +115,7 @@ void Sample::set(std::string_view name, const Array& value) {
 void Sample::set_text(std::string_view field, std::string_view text) {
   int index = schema_->at(field);
   if (!(*schema_)[index].text) refuse((*schema_)[index], "is not a text field");
-  const Array& target = resize_at(index, {static_cast<std::int64_t>(text.size())});
+  const Array& target = resize(index, {static_cast<std::int64_t>(text.size())});
   if (!text.empty()) std::memcpy(target.data(), text.data(), text.size());
 }
 

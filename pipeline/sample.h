@@ -46,6 +46,10 @@ class Sample {
   // field's shape is variable.
   void set(std::string_view field, const Array& value);
   void set_text(std::string_view field, std::string_view text);
+  // The same by the field's place in the schema: no name to look up.
+  const Array& out(int field);
+  const Array& resize(int field, const Shape& shape);
+  void set(int field, const Array& value);
 
   // What was put in. Throws if nothing was.
   const Array& operator[](std::string_view field) const;
@@ -68,8 +72,6 @@ class Sample {
     bool filled = false;
   };
   Cell& cell(int field) { return cells_[static_cast<std::size_t>(field)]; }
-  const Array& resize_at(int field, const Shape& shape);
-
   const Schema* schema_;
   std::vector<Cell> cells_;
   ByteBudget* budget_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <millrace/pipeline/log.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -10,7 +11,9 @@ namespace millrace {
 Slot::Slot(LoaderParts& parts, Events events)
     : parts_(parts),
       events_(std::move(events)),
-      memory_(static_cast<std::size_t>(parts.schema.size())) {
+      memory_(static_cast<std::size_t>(parts.schema.size())),
+      rows_per_task_(std::clamp<std::int64_t>(parts.dataset->samples_per_task(), 1,
+                                              parts.options.batch_size)) {
   auto fields = static_cast<std::size_t>(parts.schema.size());
   data_.schema = &parts.schema;
   data_.device = parts.options.device.get();
@@ -31,7 +34,12 @@ Slot::Slot(LoaderParts& parts, Events events)
   auto publish = graph_.emplace([this] { events_.published(*this); }).name("publish");
   for (std::int64_t i = 0; i < parts.options.batch_size; ++i) {
     rows_.emplace_back(Sample::unbound(parts.schema)).sample.set_budget(&parts.budget);
-    graph_.emplace([this] { load_row(); }).name("row " + std::to_string(i)).precede(collate);
+  }
+  for (std::int64_t i = 0; i < parts.options.batch_size; i += rows_per_task_) {
+    std::int64_t last = std::min(i + rows_per_task_, parts.options.batch_size) - 1;
+    std::string name = last == i ? "row " + std::to_string(i)
+                                 : "rows " + std::to_string(i) + " to " + std::to_string(last);
+    graph_.emplace([this] { load_rows(); }).name(name).precede(collate);
   }
   collate.precede(transfer);
   transfer.precede(publish);
@@ -93,23 +101,31 @@ void Slot::prepare(const Step& step, std::int64_t batch_number) {
   }
 }
 
-// A task body never throws: an error is kept as the row's status and told to the consumer.
-void Slot::load_row() noexcept {
-  std::int64_t number = claimed_.fetch_add(1, std::memory_order_relaxed);
-  if (number + 1 == data_.step.rows) events_.all_claimed(*this);
-  if (number >= data_.step.rows) return;  // a short batch has fewer rows than the graph
-  if (parts_.stop.load(std::memory_order_relaxed) || doomed_.load(std::memory_order_relaxed)) {
-    return;
-  }
-  Row& row = rows_[static_cast<std::size_t>(number)];
-  {
-    StageClock::Timer timer(parts_.clock, Stage::load, parts_.pool->this_worker(), batch_number_,
-                            number);
-    try {
-      row.status = fill_row(row, number, timer);
-    } catch (const std::exception& exception) {  // out of memory, or a describe() that throws
-      row.status = Error(exception.what()).stage("load").kind(ErrorKind::usage);
+// One task: the next rows that nobody has begun.
+void Slot::load_rows() noexcept {
+  std::int64_t first = claimed_.fetch_add(rows_per_task_, std::memory_order_relaxed);
+  std::int64_t rows = data_.step.rows, end = std::min(first + rows_per_task_, rows);
+  if (first < rows && end == rows) events_.all_claimed(*this);
+  if (first >= rows) return;  // a short batch has fewer rows than the graph
+  StageClock::Timer timer(parts_.clock, Stage::load, parts_.pool->this_worker(), batch_number_,
+                          first);
+  std::int64_t number = first;
+  for (; number < end; ++number) {
+    if (parts_.stop.load(std::memory_order_relaxed) || doomed_.load(std::memory_order_relaxed)) {
+      break;
     }
+    load_row(number, timer);
+  }
+  timer.set_count(number - first);
+}
+
+// A task body never throws: an error is kept as the row's status and told to the consumer.
+void Slot::load_row(std::int64_t number, StageClock::Timer& timer) noexcept {
+  Row& row = rows_[static_cast<std::size_t>(number)];
+  try {
+    row.status = fill_row(row, number, timer);
+  } catch (const std::exception& exception) {  // out of memory, or a describe() that throws
+    row.status = Error(exception.what()).stage("load").kind(ErrorKind::usage);
   }
   row.index.store(-1, std::memory_order_relaxed);
   if (!row.status.ok()) doomed_ = true;

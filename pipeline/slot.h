@@ -99,7 +99,8 @@ class Slot {
     Buffer host, device, converted;
   };
 
-  void load_row() noexcept;
+  void load_rows() noexcept;
+  void load_row(std::int64_t number, StageClock::Timer& timer) noexcept;
   Status fill_row(Row& row, std::int64_t number, StageClock::Timer& timer);
   Status try_load(Row& row, std::int64_t number, std::int64_t index, int worker);
   void collate() noexcept;
@@ -121,6 +122,7 @@ class Slot {
   Status status_;
   std::vector<FencePtr> reusable_;  // when nothing reads the device memory any more
   std::int64_t batch_number_ = -1;
+  std::int64_t rows_per_task_;
   std::atomic<std::int64_t> claimed_{0};
   std::atomic<bool> doomed_{false};  // a row has failed for good: the others need not be loaded
   std::atomic<int> stage_{0};

@@ -55,15 +55,16 @@ StageClock::Timer::Timer(StageClock& clock, Stage stage, int worker, std::int64_
 }
 
 StageClock::Timer::~Timer() {
+  if (count_ == 0) return;
   Worker& worker = *clock_.workers_[worker_];
   std::int64_t end = now_ns();
   std::int64_t wall = end - begin_ns_;
   std::int64_t cpu = begin_cpu_ns_ >= 0 ? thread_cpu_ns() - begin_cpu_ns_ : wall;
   Counter& counter = worker.stages[static_cast<std::size_t>(stage_)];
-  add(counter.count, 1);
+  add(counter.count, count_);
   add(counter.wall_ns, wall);
   add(counter.cpu_ns, cpu);
-  add(counter.histogram[static_cast<std::size_t>(bucket_of(wall))], 1);
+  add(counter.histogram[static_cast<std::size_t>(bucket_of(wall / count_))], count_);
   if (stage_ == Stage::load) worker.recent_ns.store(wall, std::memory_order_relaxed);
   if (clock_.trace_) {
     std::lock_guard lock(worker.mutex);

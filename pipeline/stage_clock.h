@@ -43,12 +43,14 @@ class StageClock {
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
     void set_index(std::int64_t index) { index_ = index; }
+    // How many runs of the stage it was; their times count as equal. 0: none, nothing is recorded.
+    void set_count(std::int64_t count) { count_ = count; }
 
    private:
     StageClock& clock_;
     Stage stage_;
     std::size_t worker_;
-    std::int64_t batch_, row_, index_ = -1;
+    std::int64_t batch_, row_, index_ = -1, count_ = 1;
     std::int64_t begin_ns_, begin_cpu_ns_;
   };
 

@@ -22,6 +22,7 @@ class Subset : public Dataset {
   const Schema& schema() const override { return dataset_->schema(); }
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
+  std::int64_t samples_per_task() const override { return dataset_->samples_per_task(); }
 
   const std::vector<std::int64_t>& indices() const { return *indices_; }
 

@@ -11,6 +11,8 @@ DEBIAN_PACKAGES=(
   # decoders
   libjpeg62-turbo-dev libpng-dev libwebp-dev zlib1g-dev
   libavformat-dev libavcodec-dev libavutil-dev libswscale-dev libswresample-dev
+  # datasets: checksums of caches
+  libxxhash-dev
   # tools and tests; python3-pil decodes with the very libjpeg-turbo that Millrace links
   libcli11-dev libgtest-dev libgmock-dev libbenchmark-dev python3-pil python3-numpy ffmpeg
   # fuzzing

@@ -17,7 +17,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/MillraceConfigVersion.cm
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/MillraceConfig.cmake"
   "${PROJECT_BINARY_DIR}/MillraceConfigVersion.cmake"
-  tools/cmake/MillraceLibav.cmake tools/cmake/MillraceWebp.cmake DESTINATION ${package})
+  tools/cmake/FindArrow.cmake tools/cmake/MillraceLibav.cmake tools/cmake/MillraceWebp.cmake DESTINATION ${package})
 if(MILLRACE_TRAINING)
   install(FILES tools/cmake/FindTorch.cmake DESTINATION ${package})
 endif()

@@ -1,0 +1,205 @@
+#include "arrow_cache.h"
+#include "arrow_columns.h"
+#include "arrow_file.h"
+
+#include <millrace/datasets/arrow_dataset.h>
+#include <millrace/pipeline/error.h>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <arrow/api.h>
+
+namespace millrace {
+
+namespace {
+
+struct Block {
+  std::vector<ColumnView> columns;
+  std::optional<ColumnView> source;
+  std::int64_t bytes = 0;
+};
+
+Schema schema_of(const std::vector<ColumnPlan>& plans) {
+  std::vector<Field> fields;
+  for (const ColumnPlan& plan : plans) fields.push_back(plan.field);
+  return Schema(std::move(fields));
+}
+
+std::int64_t bytes_of(const arrow::ArrayData& data) {
+  std::int64_t bytes = 0;
+  for (const auto& buffer : data.buffers) bytes += buffer ? buffer->size() : 0;
+  for (const auto& child : data.child_data) bytes += bytes_of(*child);
+  return bytes;
+}
+
+}  // namespace
+
+struct ArrowDataset::State {
+  State(const std::filesystem::path& path, const ArrowOptions& given)
+      : options(given),
+        file(path, given.access),
+        plans(plan_columns(file, given.columns)),
+        schema(schema_of(plans)),
+        blocks(static_cast<std::size_t>(file.batches())) {
+    if (!file.description()) return;
+    int column = file.schema().GetFieldIndex(std::string(source_column));
+    if (column >= 0) source = ColumnPlan{text_field(std::string(source_column)), column};
+  }
+
+  struct Place {
+    std::size_t batch;
+    std::int64_t row;
+  };
+  Place find(std::int64_t index) const {
+    const std::vector<std::int64_t>& starts = file.starts();
+    if (index < 0 || index >= starts.back()) {
+      throw Error("there is no row " + std::to_string(index) + " of " +
+                  std::to_string(starts.back()))
+          .at(file.path().string())
+          .kind(ErrorKind::usage);
+    }
+    auto after = std::upper_bound(starts.begin(), starts.end(), index);
+    return {static_cast<std::size_t>(after - starts.begin()) - 1, index - *(after - 1)};
+  }
+
+  std::shared_ptr<const Block> make(std::size_t number) const {
+    auto batch = file.batch(static_cast<int>(number));
+    auto block = std::make_shared<Block>();
+    try {
+      for (const ColumnPlan& plan : plans) block->columns.emplace_back(plan, batch);
+      if (source) block->source.emplace(*source, batch);
+    } catch (Error& error) {
+      throw error.at(file.path().string());
+    }
+    for (int i = 0; i < batch->num_columns(); ++i) block->bytes += bytes_of(*batch->column_data(i));
+    return block;
+  }
+
+  // Of a plain file every batch stays, since it is only addresses: found without a lock.
+  const Block& plain(std::size_t number) {
+    if (const Block* block = blocks[number].load(std::memory_order_acquire)) return *block;
+    auto made = make(number);
+    std::lock_guard lock(mutex);
+    if (const Block* block = blocks[number].load(std::memory_order_acquire)) return *block;
+    owned.push_back(made);
+    blocks[number].store(made.get(), std::memory_order_release);
+    return *made;
+  }
+
+  // Of a compressed file the last ones stay, as long as they are not too large together.
+  std::shared_ptr<const Block> unpacked(std::size_t number) {
+    {
+      std::lock_guard lock(mutex);
+      auto found = std::ranges::find(recent, number, &Recent::number);
+      if (found != recent.end()) {
+        recent.splice(recent.begin(), recent, found);
+        return recent.front().block;
+      }
+    }
+    auto made = make(number);
+    std::lock_guard lock(mutex);
+    recent.push_front({number, made});
+    recent_bytes += made->bytes;
+    while (recent_bytes > options.unpacked_bytes && recent.size() > 1) {
+      recent_bytes -= recent.back().block->bytes;
+      recent.pop_back();
+    }
+    return made;
+  }
+
+  template <typename Use>
+  auto with_block(std::size_t number, const Use& use) {
+    if (!file.compressed()) return use(plain(number));
+    return use(*unpacked(number));
+  }
+
+  ArrowOptions options;
+  ArrowFile file;
+  std::vector<ColumnPlan> plans;
+  Schema schema;
+  std::optional<ColumnPlan> source;
+  std::vector<std::atomic<const Block*>> blocks;
+  std::mutex mutex;  // guards what follows
+  std::vector<std::shared_ptr<const Block>> owned;
+  struct Recent {
+    std::size_t number;
+    std::shared_ptr<const Block> block;
+  };
+  std::list<Recent> recent;
+  std::int64_t recent_bytes = 0;
+};
+
+ArrowDataset::ArrowDataset(const std::filesystem::path& path, ArrowOptions options)
+    : state_(std::make_shared<State>(path, options)) {}
+
+std::int64_t ArrowDataset::size() const {
+  return state_->file.starts().back();
+}
+
+const Schema& ArrowDataset::schema() const {
+  return state_->schema;
+}
+
+Status ArrowDataset::load(std::int64_t index, const LoadContext&, Sample& sample) const {
+  State::Place place = state_->find(index);
+  return state_->with_block(place.batch, [&](const Block& block) -> Status {
+    for (std::size_t i = 0; i < block.columns.size(); ++i) {
+      Status status = block.columns[i].load(place.row, static_cast<int>(i), sample);
+      if (!status.ok()) return status;
+    }
+    return {};
+  });
+}
+
+std::string ArrowDataset::describe(std::int64_t index) const {
+  std::string row = state_->file.path().string() + ", row " + std::to_string(index);
+  if (!state_->source) return row;
+  try {
+    State::Place place = state_->find(index);
+    return state_->with_block(place.batch, [&](const Block& block) {
+      return row + " (" + std::string(block.source->text(place.row)) + ")";
+    });
+  } catch (const Error&) {
+    return row;  // of a damaged batch
+  }
+}
+
+std::int64_t ArrowDataset::samples_per_task() const {
+  return state_->file.compressed() ? 1 : 16;
+}
+
+CacheInfo read_arrow_info(const std::filesystem::path& path) {
+  ArrowFile file(path);
+  if (file.description()) return file.description()->info;
+  CacheInfo info;
+  info.format = CacheFormat::arrow;
+  info.schema = schema_of(plan_columns(file, {}));
+  info.rows = file.starts().back();
+  return info;
+}
+
+void for_each_arrow_source(const std::filesystem::path& path,
+                           const std::function<void(std::int64_t row, const CacheSource&)>& use) {
+  ArrowFile file(path);
+  if (!file.description()) return;
+  std::int64_t row = 0;
+  auto column = [&](const arrow::RecordBatch& batch, std::string_view name) {
+    return batch.GetColumnByName(std::string(name));
+  };
+  for (int i = 0; i < file.batches(); ++i) {
+    auto batch = file.batch(i);
+    auto names = std::static_pointer_cast<arrow::StringArray>(column(*batch, source_column));
+    auto bytes = std::static_pointer_cast<arrow::Int64Array>(column(*batch, source_bytes_column));
+    auto times = std::static_pointer_cast<arrow::Int64Array>(column(*batch, source_time_column));
+    for (std::int64_t r = 0; r < batch->num_rows(); ++r) {
+      use(row++, {names->GetString(r), bytes->Value(r), times->Value(r)});
+    }
+  }
+}
+
+}  // namespace millrace

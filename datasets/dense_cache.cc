@@ -1,0 +1,191 @@
+#include "dense_cache.h"
+
+#include "npy_header.h"
+#include "shard_file.h"
+
+#include <millrace/pipeline/error.h>
+
+#include <string>
+
+namespace millrace {
+
+namespace {
+
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The description and the file must be of each other.
+void check_agreement(const CacheDescription& d, std::span<const std::byte> file,
+                     const std::filesystem::path& path) {
+  const CacheInfo& info = d.info;
+  if (info.schema.size() != 1 || !info.schema[0].is_fixed() || info.rows < 0) {
+    throw Error("the description does not tell of one field of fixed shape").at(path.string());
+  }
+  std::uint64_t bytes = 0, row = 0;
+  bool too_large =
+      __builtin_mul_overflow(static_cast<std::uint64_t>(info.schema[0].shape.elements()),
+                             item_size(info.schema[0].dtype), &row) ||
+      __builtin_mul_overflow(static_cast<std::uint64_t>(info.rows), row, &bytes) ||
+      __builtin_add_overflow(bytes, d.header_bytes, &bytes);
+  if (too_large || bytes != file.size()) {
+    throw Error("the file has " + std::to_string(file.size()) + " bytes, but its description " +
+                "tells of " + std::to_string(info.rows) + " rows, which need " +
+                std::to_string(bytes))
+        .at(path.string());
+  }
+  std::uint64_t total = d.header_bytes;
+  for (const CacheInfo::Part& part : info.parts) total += static_cast<std::uint64_t>(part.bytes);
+  if (total != file.size()) throw Error("the parts do not fill the file").at(path.string());
+  if (to_hex(checksum_of(file.first(d.header_bytes))) != d.header_xxh3) {
+    throw Error("the header is damaged (checksum mismatch)").at(path.string());
+  }
+}
+
+}  // namespace
+
+std::optional<CacheDescription> read_side_file(const std::filesystem::path& cache) {
+  std::filesystem::path side = side_file_of(cache);
+  if (!std::filesystem::exists(side)) return std::nullopt;
+  MappedFile file(side);
+  return open_side_file(as_text(file.bytes()), side);
+}
+
+DenseCache open_dense(const std::filesystem::path& path, CacheFormat format, Access access) {
+  MappedFile file(path, access);
+  std::optional<CacheDescription> description = read_side_file(path);
+  if (!description && format == CacheFormat::raw) {
+    throw Error("a raw file without " + side_file_of(path).filename().string() +
+                " beside it does not tell its type and shape")
+        .at(path.string())
+        .hint("Give them");
+  }
+  if (description && description->info.format != format) {
+    throw Error("the description beside it is of another format").at(path.string());
+  }
+  if (description) check_agreement(*description, file.bytes(), path);
+  NpyHeader header;
+  if (format == CacheFormat::npy) header = read_npy_header(file.bytes(), path);
+  if (description) {
+    const Field& known = description->info.schema[0];
+    Shape whole = known.shape.with_front(description->info.rows);
+    DType stored = known.dtype == DType::bfloat16 ? DType::uint16 : known.dtype;
+    bool same = header.dtype == stored && header.shape == whole &&
+                header.bytes == description->header_bytes;
+    if (format == CacheFormat::npy && !same) {
+      throw Error("the header and the description beside the file do not agree").at(path.string());
+    }
+    header = {.dtype = known.dtype, .shape = whole, .bytes = description->header_bytes};
+  }
+  if (header.bytes % item_size(header.dtype) != 0) {
+    throw Error("the elements do not begin at a multiple of their size").at(path.string());
+  }
+  Array rows = file.array(header.dtype, header.shape, header.bytes);
+  return {std::move(rows), std::move(file), std::move(description)};
+}
+
+DenseCache open_raw(const std::filesystem::path& path, const Field& field, std::int64_t rows,
+                    Access access) {
+  MappedFile file(path, access);
+  if (!field.is_fixed()) {
+    throw Error("the rows of a raw file have a fixed shape, not " + to_string(field.shape))
+        .at(path.string())
+        .kind(ErrorKind::usage);
+  }
+  auto elements = static_cast<std::uint64_t>(field.shape.elements());
+  std::uint64_t row = 0, needed = 0;
+  bool fits = !__builtin_mul_overflow(elements, item_size(field.dtype), &row) && row > 0 &&
+              file.size() % row == 0;
+  if (fits && rows >= 0) {
+    fits = !__builtin_mul_overflow(row, static_cast<std::uint64_t>(rows), &needed) &&
+           needed == file.size();
+  }
+  if (!fits) {
+    throw Error("the file has " + std::to_string(file.size()) + " bytes, and not " +
+                (rows >= 0 ? std::to_string(rows) : "a whole number of") + " rows of " +
+                std::string(name_of(field.dtype)) + " " + to_string(field.shape) + " (" +
+                std::to_string(row) + " bytes each)")
+        .at(path.string());
+  }
+  Shape shape = field.shape.with_front(static_cast<std::int64_t>(file.size() / row));
+  Array all = file.array(field.dtype, shape);
+  return {std::move(all), std::move(file), std::nullopt};
+}
+
+std::vector<std::string> verify_dense(const CacheDescription& description,
+                                      std::span<const std::byte> file) {
+  std::vector<std::string> problems;
+  std::size_t offset = description.header_bytes;
+  std::int64_t row = 0;
+  for (const CacheInfo::Part& part : description.info.parts) {
+    auto bytes = static_cast<std::size_t>(part.bytes);
+    if (offset > file.size() || bytes > file.size() - offset) {
+      problems.push_back("the file ends before row " + std::to_string(row));
+      break;
+    }
+    if (to_hex(checksum_of(file.subspan(offset, bytes))) != part.xxh3) {
+      problems.push_back("rows " + std::to_string(row) + " to " +
+                         std::to_string(row + part.rows - 1) + ": checksum mismatch");
+    }
+    offset += bytes;
+    row += part.rows;
+  }
+  return problems;
+}
+
+void count_failures(CacheDescription& description, std::string_view lines,
+                    const std::filesystem::path& path) {
+  constexpr std::size_t most_listed = 100, most_reasons = 50;
+  CacheInfo& info = description.info;
+  for_each_line(lines, [&](std::string_view text) {
+    if (text.find("\"failed\"") == std::string_view::npos) return;  // most lines: not parsed
+    SourceLine line = from_line(text, path);
+    if (!line.failed) return;
+    ++info.failed;
+    bool known = info.reasons.contains(line.reason) || info.reasons.size() < most_reasons;
+    ++info.reasons[known ? line.reason : "other reasons"];
+    if (info.first_failures.size() < most_listed) {
+      info.first_failures.push_back({line.index, line.source, line.reason});
+    }
+  });
+}
+
+void join_dense(CacheDescription& description, const JoinedShards& shards,
+                const std::filesystem::path& folder, const std::filesystem::path& out) {
+  CacheInfo& info = description.info;
+  const Field& field = info.schema[0];
+  std::string header = info.format == CacheFormat::npy
+                           ? make_npy_header(field.dtype, field.shape.with_front(info.rows))
+                           : std::string();
+  description.header_bytes = header.size();
+  description.header_xxh3 = to_hex(checksum_of(header));
+  DurableFile data(folder, out), sources(folder, sources_file_of(out));
+  data.write(header);
+  Checksum listed;
+  for (std::size_t i = 0; i < shards.paths.size(); ++i) {
+    OpenShard shard = open_shard(shards.paths[i], shards.plan, static_cast<std::int64_t>(i));
+    data.write(shard.payload());
+    sources.write(shard.lines());
+    listed.add(std::as_bytes(std::span(shard.lines())));
+    count_failures(description, shard.lines(), shards.paths[i]);
+    info.parts.push_back({.rows = static_cast<std::int64_t>(shard.tail.rows),
+                          .bytes = static_cast<std::int64_t>(shard.tail.payload_bytes),
+                          .xxh3 = to_hex(shard.tail.payload_xxh3)});
+  }
+  description.sources_bytes = sources.size();
+  description.sources_xxh3 = to_hex(listed.value());
+  DurableFile side(folder, side_file_of(out));
+  side.write(seal_side_file(description));
+  data.sync();
+  MappedFile written(data.temporary(), Access::sequential);
+  check_agreement(description, written.bytes(), out);
+  if (auto problems = verify_dense(description, written.bytes()); !problems.empty()) {
+    throw Error("what was written does not read back: " + problems[0]).at(out.string());
+  }
+  // The data last: whoever sees it finds what describes it.
+  sources.commit();
+  side.commit();
+  data.commit();
+}
+
+}  // namespace millrace

@@ -1,0 +1,46 @@
+// Private: caches that are one array in a file, .npy or raw, with a description and a list of
+// sources beside.
+#pragma once
+
+#include "cache_description.h"
+
+#include <millrace/datasets/mapped_file.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace {
+
+struct DenseCache {
+  Array rows;  // [rows, ...], keeps the mapping
+  MappedFile file;
+  std::optional<CacheDescription> description;  // none: written by others
+};
+// Proves magic, version, type, counts and length, and the description if there is one.
+DenseCache open_dense(const std::filesystem::path& path, CacheFormat format, Access access);
+// A raw file of which the caller knows what a row is; `rows` = -1: as many as there are.
+DenseCache open_raw(const std::filesystem::path& path, const Field& field, std::int64_t rows,
+                    Access access);
+// Compares every part with its checksum; one line for each that differs.
+std::vector<std::string> verify_dense(const CacheDescription& description,
+                                      std::span<const std::byte> file);
+std::optional<CacheDescription> read_side_file(const std::filesystem::path& cache);
+
+struct JoinedShards {
+  std::vector<std::filesystem::path> paths;
+  std::uint64_t plan = 0;
+};
+// Makes the final file and those beside it. `folder` holds them until they are complete.
+void join_dense(CacheDescription& description, const JoinedShards& shards,
+                const std::filesystem::path& folder, const std::filesystem::path& out);
+void join_arrow(CacheDescription& description, const JoinedShards& shards,
+                const std::filesystem::path& folder, const std::filesystem::path& out);
+// Counts a shard's failures into the description.
+void count_failures(CacheDescription& description, std::string_view lines,
+                    const std::filesystem::path& path);
+
+}  // namespace millrace

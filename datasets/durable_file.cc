@@ -1,0 +1,163 @@
+#include "durable_file.h"
+
+#include <millrace/pipeline/error.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace millrace {
+
+namespace {
+
+constexpr std::size_t pending_bytes = 1 << 20;
+constexpr std::string_view temporary_suffix = ".tmp";
+
+std::string in_megabytes(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text;
+}
+
+[[noreturn]] void fail(const std::filesystem::path& path, const std::string& doing, int error) {
+  std::string reason = "cannot " + doing;
+  reason.append(" (").append(std::strerror(error)).append(")");
+  Error what(reason);
+  what.at(path.string()).kind(ErrorKind::usage);
+  if (error == ENOSPC || error == EDQUOT) {
+    what = Error(reason + ": " + in_megabytes(free_bytes(path.parent_path())) + " free");
+    what.at(path.string()).kind(ErrorKind::usage);
+    what.hint("What was finished is kept: make room and run the same again");
+  }
+  throw what;
+}
+
+// Other threads of this process, other processes and other machines on the same folder.
+std::string unique_name(const std::filesystem::path& final_name) {
+  static std::atomic<unsigned> number{0};
+  char host[64] = "host";
+  (void)::gethostname(host, sizeof host - 1);
+  return final_name.filename().string() + "." + host + "." + std::to_string(::getpid()) + "." +
+         std::to_string(number++) + std::string(temporary_suffix);
+}
+
+}  // namespace
+
+std::uint64_t free_bytes(const std::filesystem::path& folder) {
+  struct statvfs status {};
+  const char* where = folder.empty() ? "." : folder.c_str();
+  if (::statvfs(where, &status) != 0) return 0;
+  return std::uint64_t{status.f_bavail} * status.f_frsize;
+}
+
+DurableFile::DurableFile(const std::filesystem::path& folder, std::filesystem::path final_name)
+    : final_(std::move(final_name)) {
+  pending_.reserve(pending_bytes);
+  // A sweeper may take the file between its creation and its lock; then there is another.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    temporary_ = folder / unique_name(final_);
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file_ < 0 && errno == EEXIST) continue;
+    if (file_ < 0) fail(temporary_, "create", errno);
+    struct stat status {};
+    if (::flock(file_, LOCK_EX | LOCK_NB) == 0 && ::fstat(file_, &status) == 0 &&
+        status.st_nlink > 0) {
+      return;
+    }
+    ::close(std::exchange(file_, -1));
+  }
+  fail(temporary_, "lock", EAGAIN);
+}
+
+DurableFile::~DurableFile() {
+  if (!committed_ && file_ >= 0) ::unlink(temporary_.c_str());
+  if (file_ >= 0) ::close(file_);
+}
+
+void DurableFile::put(const std::byte* data, std::size_t bytes) {
+  while (bytes > 0) {
+    ssize_t written = ::write(file_, data, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(temporary_, "write " + std::to_string(bytes) + " bytes", errno);
+    data += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void DurableFile::flush() {
+  put(pending_.data(), pending_.size());
+  pending_.clear();
+}
+
+void DurableFile::write(std::span<const std::byte> bytes) {
+  size_ += bytes.size();
+  if (pending_.size() + bytes.size() > pending_bytes) flush();
+  if (bytes.size() >= pending_bytes) {
+    put(bytes.data(), bytes.size());
+  } else {
+    pending_.insert(pending_.end(), bytes.begin(), bytes.end());
+  }
+}
+
+void DurableFile::sync() {
+  flush();
+  if (::fsync(file_) != 0) fail(temporary_, "bring it to the disk", errno);
+}
+
+void DurableFile::commit() {
+  sync();
+  if (::rename(temporary_.c_str(), final_.c_str()) != 0) {
+    fail(temporary_, "rename it to " + final_.string(), errno);
+  }
+  committed_ = true;
+  sync_folder(final_.parent_path());
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  int file = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) fail(folder, "open the folder", errno);
+  int result = ::fsync(file);
+  int error = errno;
+  ::close(file);
+  // Some network file systems cannot do it, and need not.
+  if (result != 0 && error != EINVAL && error != ENOTSUP) {
+    fail(folder, "bring the folder to the disk", error);
+  }
+}
+
+void sweep_temporaries(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (!entry.path().filename().string().ends_with(temporary_suffix)) continue;
+    int file = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0) continue;
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    ::close(file);
+  }
+}
+
+FolderLock::FolderLock(const std::filesystem::path& file)
+    : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+  if (file_ < 0) fail(file, "create the lock", errno);
+  while (::flock(file_, LOCK_EX) != 0) {
+    if (errno == EINTR) continue;
+    int error = errno;
+    ::close(file_);
+    fail(file, "take the lock", error);
+  }
+}
+
+FolderLock::~FolderLock() {
+  ::close(file_);
+}
+
+}  // namespace millrace

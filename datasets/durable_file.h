@@ -1,0 +1,64 @@
+// Private: a file that gets its final name only when all of it is on the disk. Until then it has a
+// temporary name and a lock that tells others it is in work; the kernel drops the lock of a process
+// that dies, so what is left behind can be known and swept.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace millrace {
+
+class DurableFile {
+ public:
+  // `folder` holds the temporary file; it must be on the file system of the final name.
+  DurableFile(const std::filesystem::path& folder, std::filesystem::path final_name);
+  // Without commit() nothing remains.
+  ~DurableFile();
+  DurableFile(const DurableFile&) = delete;
+  DurableFile& operator=(const DurableFile&) = delete;
+
+  // All throw an Error that tells how much room there is, if that is what was missing.
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  // To the disk, still under the temporary name.
+  void sync();
+  // sync(), then the final name, then the folder that holds it.
+  void commit();
+
+  std::uint64_t size() const { return size_; }
+  const std::filesystem::path& temporary() const { return temporary_; }
+
+ private:
+  void flush();
+  void put(const std::byte* data, std::size_t bytes);
+
+  std::filesystem::path temporary_, final_;
+  int file_ = -1;
+  std::vector<std::byte> pending_;
+  std::uint64_t size_ = 0;
+  bool committed_ = false;
+};
+
+// Waits for the names in a folder to be on the disk.
+void sync_folder(const std::filesystem::path& folder);
+// Removes the temporary files of processes that are gone.
+void sweep_temporaries(const std::filesystem::path& folder);
+std::uint64_t free_bytes(const std::filesystem::path& folder);
+
+// Held by one process at a time; waits for it.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& file);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int file_;
+};
+
+}  // namespace millrace

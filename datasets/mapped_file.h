@@ -1,0 +1,47 @@
+// A file as read-only memory. Arrays made from it keep the mapping alive, so the object itself may
+// go. The length is taken once, when the file is opened, and nothing beyond it is ever shown; a
+// file that is cut short while it is mapped is the one thing that cannot be guarded against.
+//
+//   MappedFile file("tokens.bin", Access::random);
+//   Array tokens = file.array(DType::int64, {200'000, 1024});
+//   consume(tokens.row(7).as<const std::int64_t>());
+#pragma once
+
+#include <millrace/pipeline/array.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace millrace {
+
+// What the kernel is told about how the pages will be read.
+enum class Access {
+  normal,      // it reads ahead as it sees fit
+  random,      // no read-ahead: for rows that are smaller than it and come in any order
+  sequential,  // much read-ahead: for checking or converting a whole file
+};
+
+class MappedFile {
+ public:
+  // Throws an Error that names the file if it is not there, not readable or not a regular file.
+  explicit MappedFile(std::filesystem::path path, Access access = Access::normal);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::size_t size() const { return buffer_.size(); }
+  std::span<const std::byte> bytes() const { return {buffer_.data(), buffer_.size()}; }
+  // All of it; copies keep the mapping.
+  const Buffer& buffer() const { return buffer_; }
+  // A view from `offset` on. Throws if the file is too short for it.
+  Array array(DType dtype, const Shape& shape, std::size_t offset = 0) const;
+
+  void advise(Access access) const;
+  // Starts reading these bytes from the disk and does not wait for them.
+  void will_need(std::size_t offset, std::size_t bytes) const;
+
+ private:
+  std::filesystem::path path_;
+  Buffer buffer_;
+};
+
+}  // namespace millrace
