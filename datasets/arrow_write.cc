@@ -138,7 +138,7 @@ class ArrowPayload : public Payload {
       const Shape& shape = row[static_cast<std::size_t>(i)].shape();
       columns_[next++].add(shape.begin(), 8 * static_cast<std::size_t>(shape.rank()));
     }
-    std::string name = printable(source.name);
+    std::string name = printable(std::string_view(source.name));
     columns_[next].add(name.data(), name.size());
     columns_[next++].end_list(std::ssize(name));
     columns_[next++].add(&source.bytes, 8);

@@ -228,10 +228,10 @@ std::string differences(const std::map<std::string, std::string>& before,
 
 std::string to_line(std::int64_t index, const CacheSource& source, const std::string* reason) {
   json line{{"index", index},
-            {"source", printable(source.name)},
+            {"source", printable(std::string_view(source.name))},
             {"bytes", source.bytes},
             {"time_ns", source.time_ns}};
-  if (reason != nullptr) line["failed"] = printable(*reason);
+  if (reason != nullptr) line["failed"] = printable(std::string_view(*reason));
   return line.dump() + "\n";
 }
 

@@ -83,8 +83,9 @@ CacheInfo describe(const fs::path& out, const CachePlan& plan, const CacheOption
   info.sources = plan.sources;
   require(plan.sources >= 0, "there cannot be " + std::to_string(plan.sources) + " sources");
   info.shard_rows = choose_shard_rows(plan, options);
-  for (const auto& [name, value] : plan.options) info.options[printable(name)] = printable(value);
-  info.fingerprint = printable(plan.fingerprint);
+  for (const auto& [name, value] : plan.options)
+    info.options[printable(std::string_view(name))] = printable(std::string_view(value));
+  info.fingerprint = printable(std::string_view(plan.fingerprint));
   info.binary = options.binary;
   check_schema(info);
   return info;

@@ -53,24 +53,27 @@ inline double peak_rss_mb() {
   return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
 }
 
-// `consume` sees every batch, as a trainer would.
+// `consume` sees every batch, as a trainer would. Without `warm_up` the first pass is timed too.
 inline void measure(const Measurement& what, Loader& loader,
-                    const std::function<void(const Batch&)>& consume) {
+                    const std::function<void(const Batch&)>& consume, bool warm_up = true) {
   using Clock = std::chrono::steady_clock;
   auto seconds_since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   auto start = Clock::now();
   double first = 0;
-  for (const Batch& batch : loader) {
-    if (first == 0) first = seconds_since(start);
-    consume(batch);
+  if (warm_up) {
+    for (const Batch& batch : loader) {
+      if (first == 0) first = seconds_since(start);
+      consume(batch);
+    }
   }
   double cpu = process_cpu_seconds(), busy = machine_busy_seconds();
   start = Clock::now();
   std::int64_t items = 0;
   // Passes follow one another without a pause, as a trainer asks for them.
   for (const Batch& batch : loader.cycle()) {
+    if (first == 0) first = seconds_since(start);
     items += batch.size();
     consume(batch);
     if (items >= what.passes * what.files) break;

@@ -29,9 +29,16 @@ PYTHON_PACKAGES=(
   pyarrow==26.0.1 numpy==2.4.6 pillow==13.0.0 trimesh==5.2.0 x-clip==0.14.4
   soundfile==0.14.0 cffi==2.1.1 pycparser==3.12 typing-extensions==4.16.0
 )
+# Others that open caches, for the tests: polars, and Hugging Face's datasets with what it imports.
+PYTHON_PACKAGES+=(
+  polars==2.1.0 polars-runtime-32==2.1.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19
+  pandas==3.1.1 python-dateutil==4.0.0 tzdata==2026.6 tqdm==4.70.1 xxhash==4.1.0 packaging==26.3
+  pyyaml==6.0.3 huggingface-hub==2.4.0 hf-xet==1.8.0 httpx2==2.16.0 httpcore2==2.16.0 h11==0.16.0
+  anyio==4.16.0 idna==3.20 truststore==0.10.5 click==8.5.1 filelock==4.2.10 fsspec==2026.9.0
+)
 # LibTorch lives inside torch's wheel; the others are what torch imports.
 PYTHON_PACKAGES_TORCH=(
-  torch==2.13.0 filelock==4.2.10 fsspec==2026.9.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
+  torch==2.13.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
   networkx==3.6.1 setuptools==80.9.0 sympy==1.14.0
 )
 # libtorch_cpu links to these two even where no GPU is.

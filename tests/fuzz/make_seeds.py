@@ -272,6 +272,51 @@ def ffmpeg_seeds(folder):
     run("video", "mpeg2.ts", *clip, "-c:v", "mpeg2video", "-r", "25")
 
 
+# Caches
+
+def npy_seeds():
+    import numpy
+
+    def npy(array, version):
+        out = io.BytesIO()
+        numpy.lib.format.write_array(out, array, version=version)
+        return out.getvalue()
+    for version in (1, 2, 3):
+        for kind in ("?", "u1", "<i2", "<f2", "<i8", "<f8", ">i4", "<c8"):
+            array = numpy.arange(24).reshape(4, 3, 2).astype(kind)
+            save("npy", f"{kind.strip('<>?') or 'bool'}.{version}.npy", npy(array, (version, 0)))
+    save("npy", "fortran.npy", npy(numpy.asfortranarray(numpy.ones((3, 4))), (1, 0)))
+    save("npy", "empty.npy", npy(numpy.ones((0, 4)), (1, 0)))
+    save("npy", "scalar.npy", npy(numpy.array(3), (1, 0)))
+
+
+def arrow_seeds():
+    import pyarrow as pa
+    numbers = pa.array(range(24), pa.int16())
+    table = pa.table({
+        "one": pa.array([1.5, 2, 3, None]),
+        "flag": pa.array([True, False, True, True]),
+        "fixed": pa.FixedSizeListArray.from_arrays(numbers, 6),
+        "flags": pa.array([[True, False]] * 4, pa.list_(pa.bool_(), 2)),
+        "list": pa.array([[1], [], [2, 3], [4, 5, 6]], pa.list_(pa.int32())),
+        "large": pa.array([[1], [], [2, 3], [4]], pa.large_list(pa.uint8())),
+        "points": pa.array([[[1, 2]], [], [[3, 4], [5, 6]], []], pa.list_(pa.list_(pa.float32(), 2))),
+        "text": pa.array(["a", "", "\u00e9", "word"]),
+        "bytes": pa.array([b"x", b"", b"yz", b"\xff"]),
+        "coded": pa.array(["a", "b", "a", "b"]).dictionary_encode(),
+        "digest": pa.array([b"ab", b"cd", b"ef", b"gh"], pa.binary(2)),
+    })
+    for codec in (None, "zstd", "lz4"):
+        for name in [*table.column_names, "all"]:
+            part = table if name == "all" else table.select([name])
+            out = io.BytesIO()
+            with pa.ipc.new_file(out, part.schema,
+                                 options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+                writer.write_table(part.slice(0, 3))
+                writer.write_table(part.slice(3))
+            save("arrow", f"{name}.{codec or 'plain'}.arrow", out.getvalue())
+
+
 def main():
     for make in (obj_seeds, off_seeds, ply_seeds, stl_seeds, gltf_seeds, text_seeds, png_seeds):
         make()
@@ -279,6 +324,11 @@ def main():
         pillow_seeds()
     except ImportError:
         print("no Pillow: no seeds for jpeg, webp and gif")
+    for make in (npy_seeds, arrow_seeds):
+        try:
+            make()
+        except ImportError as missing:
+            print(f"{missing}: no seeds of {make.__name__}")
     if shutil.which("ffmpeg"):
         with tempfile.TemporaryDirectory() as folder:
             ffmpeg_seeds(pathlib.Path(folder))
