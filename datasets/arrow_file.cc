@@ -6,6 +6,7 @@
 
 #include <millrace/pipeline/error.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -47,6 +48,17 @@ std::shared_ptr<arrow::Schema> schema_of_header(std::span<const std::byte> file)
   arrow::ipc::DictionaryMemo memo;
   auto schema = arrow::ipc::ReadSchema(&stream, &memo);
   return schema.ok() ? *schema : nullptr;
+}
+
+// Whether an array is nothing but a view of the file; otherwise it was unpacked or copied.
+bool lies_within(const arrow::ArrayData& data, std::span<const std::byte> file) {
+  for (const auto& buffer : data.buffers) {
+    if (buffer == nullptr || buffer->size() == 0) continue;
+    const auto* at = reinterpret_cast<const std::byte*>(buffer->data());
+    if (at < file.data() || at >= file.data() + file.size()) return false;
+  }
+  return std::ranges::all_of(data.child_data,
+                             [&](const auto& child) { return lies_within(*child, file); });
 }
 
 std::string description_in(const arrow::Schema* schema) {
@@ -124,6 +136,8 @@ void ArrowFile::read_reader() {
       std::make_shared<arrow::io::BufferReader>(std::make_shared<MappedBuffer>(file_.buffer()));
   arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
   options.use_threads = false;
+  // Others may have written buffers where their elements cannot be read: those are copied.
+  options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
   auto reader = arrow::ipc::RecordBatchFileReader::Open(source, options);
   check(reader.status(), "open the Arrow file");
   reader_ = std::move(reader).ValueUnsafe();
@@ -164,6 +178,9 @@ void ArrowFile::read_starts() {
   for (int i = 0; i < batches(); ++i) {
     auto batch = reader_->ReadRecordBatch(i);
     check(batch.status(), "read record batch " + std::to_string(i));
+    for (int column = 0; column < (*batch)->num_columns(); ++column) {
+      compressed_ = compressed_ || !lies_within(*(*batch)->column_data(column), file_.bytes());
+    }
     starts_.push_back(starts_.back() + (*batch)->num_rows());
   }
 }

@@ -129,7 +129,15 @@ struct CacheWriter::State {
 };
 
 void CacheWriter::State::remove_old() const {
-  if (fs::exists(out) && !read_cache_info(out).described) {
+  bool others = false;
+  try {
+    others = fs::exists(out) && !read_cache_info(out).described;
+  } catch (const Error&) {
+    // Damaged. It was ours if what stands beside it is.
+    others = !fs::exists(side_file_of(out)) && !fs::exists(folder) &&
+             format_of(out) != CacheFormat::arrow;
+  }
+  if (others) {
     throw Error("the file was not written by Millrace and is not overwritten")
         .at(out.string())
         .kind(ErrorKind::usage)

@@ -71,7 +71,7 @@ TEST(Cached, InMemoryKeepsToItsLimit) {
 }
 
 TEST(Cached, InMemoryIsNotChangedByWhatAConsumerDoes) {
-  Cached cached(Counting{ragged});
+  Cached cached(std::make_shared<Counting>(ragged));
   expect_all(cached);
   Sample sample(cached.schema());
   ASSERT_TRUE(cached.load(1, {.index = 1}, sample).ok());
@@ -98,7 +98,7 @@ TEST_P(CachedInAFile, IsMadeOnceAndOnlyReadLater) {
 TEST_P(CachedInAFile, ServesALoader) {
   TemporaryFolder folder;
   const Schema& schema = GetParam() == "x.arrow" ? ragged : dense;
-  Cached cached(Counting{schema}, {.file = folder / GetParam()});
+  Cached cached(std::make_shared<Counting>(schema), {.file = folder / GetParam()});
   Loader loader(cached, {.batch_size = 8, .shuffle = true});
   std::int64_t samples = 0;
   for (const Batch& batch : loader) {
