@@ -159,6 +159,8 @@ std::shared_ptr<BatchData> Loader::Ring::next() {
   wanted_ = true;
   start_next(lock);
   wait_until_ready(lock);
+  // A batch that was published after the call may lack rows.
+  if (cancelled_) throw Error("the loader was cancelled").kind(ErrorKind::cancelled);
   stats_.consumer_wait_seconds += 1e-9 * static_cast<double>(now_ns() - called);
   last_return_ns_ = now_ns();
   if (!is_ready(lock)) {  // the epoch's end

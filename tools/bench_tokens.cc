@@ -84,7 +84,7 @@ void run(const Options& o) {
                    .peer = arrow ? "millrace_arrow" : "millrace_npy",
                    .note = o.access + (o.cold ? ", cold" : ", warm"),
                    .workers = o.workers,
-                   .files = 0,
+                   .files = all->size(),
                    .passes = o.passes};
   std::int64_t sum = 0;
   auto consume = [&](const Batch& batch) { sum += batch[field].as<const std::int64_t>()[0]; };
