@@ -41,7 +41,7 @@ open(root + '/in/notes.txt', 'w').write('no picture')
   static std::filesystem::path pictures() { return *folder_ / "in"; }
   // The transform by Pillow, for every picture in sorted order; the arguments are Python.
   static std::vector<std::uint8_t> pillow(const std::string& size, const std::string& convert) {
-    std::ofstream(*folder_ / "transform.py") << R"(
+    run_python(R"(
 import sys, os
 from PIL import Image
 root, size, convert = sys.argv[1], eval(sys.argv[2]), sys.argv[3]
@@ -57,9 +57,8 @@ for name in names:
     image = image.resize((rw, rh), Image.BILINEAR)
     left, top = round((rw - tw) / 2), round((rh - th) / 2)
     out.write(image.crop((left, top, left + tw, top + th)).tobytes())
-)";
-    run_script(debian_python, (*folder_ / "transform.py").string(),
-               folder_->path().string() + " " + size + " " + convert);
+)",
+               folder_->path().string() + " " + size + " " + convert, debian_python);
     std::ifstream in(*folder_ / "expected", std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }

@@ -11,12 +11,6 @@
 namespace millrace {
 namespace {
 
-std::string read_script(const std::string& name) {
-  std::ostringstream text;
-  text << std::ifstream(std::string(MILLRACE_SOURCE_DIR "/tests/decoders/") + name).rdbuf();
-  return text.str();
-}
-
 struct MadeGif {
   std::string name;
   int width = 0, height = 0;
@@ -29,7 +23,7 @@ class Gif : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
-    std::istringstream lines(run_python(read_script("make_gifs.py"), folder_->path().string()));
+    std::istringstream lines(run_script("tests/decoders/make_gifs.py", folder_->path().string()));
     for (std::string line; std::getline(lines, line);) {
       std::istringstream words(line);
       MadeGif gif;

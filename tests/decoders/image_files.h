@@ -18,42 +18,8 @@
 
 namespace millrace {
 
-inline std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> text{std::istreambuf_iterator<char>(file), {}};
-  const auto* first = reinterpret_cast<const std::byte*>(text.data());
-  return {first, first + text.size()};
-}
-
-inline void write_bytes(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
-
 // Debian's Python, whose Pillow is linked to the libraries that Millrace is linked to.
 constexpr const char* debian_python = "/usr/bin/python3";
-
-// What a script, given by its path or by its name beside the tests, prints. A script that fails is
-// a failure of the test.
-inline std::string run_script(const std::string& interpreter, const std::string& script,
-                              const std::string& arguments) {
-  TemporaryFolder folder;
-  const std::string errors = (folder / "stderr").string();
-  const auto path = std::filesystem::path(MILLRACE_SOURCE_DIR "/tests/decoders") / script;
-  const std::string command = "env -u LD_PRELOAD " + interpreter + " -W ignore " + path.string() +
-                              " " + arguments + " 2>" + errors;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  std::string output;
-  char chunk[65536];
-  while (std::size_t n = fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, n);
-  if (pclose(pipe) != 0) {
-    std::ostringstream said;
-    said << std::ifstream(errors).rdbuf();
-    ADD_FAILURE() << "the reference script failed: " << said.str();
-  }
-  return output;
-}
 
 struct MadeImage {
   std::string name;
@@ -62,7 +28,8 @@ struct MadeImage {
 
 inline std::vector<MadeImage> make_images(const std::string& interpreter, const std::string& kind,
                                           const std::filesystem::path& folder) {
-  std::istringstream lines(run_script(interpreter, "make_images.py", kind + " " + folder.string()));
+  std::istringstream lines(
+      run_script("tests/decoders/make_images.py", kind + " " + folder.string(), interpreter));
   std::vector<MadeImage> images;
   for (MadeImage image; lines >> image.name >> image.width >> image.height;) {
     images.push_back(image);

@@ -4,7 +4,6 @@
 #include <millrace/decoders/resize.h>
 
 #include <cstring>
-#include <fstream>
 #include <random>
 #include <sstream>
 #include <string>
@@ -56,9 +55,7 @@ Array take(const std::vector<std::byte>& all, std::size_t& at, const Shape& shap
 
 TEST(Resize, EqualsPillowFor200SizePairsAndAllFilters) {
   TemporaryFolder folder;
-  std::ofstream(folder / "resize.py") << pillow_resize;
-  std::istringstream lines(
-      run_script(debian_python, (folder / "resize.py").string(), folder.path().string()));
+  std::istringstream lines(run_python(pillow_resize, folder.path().string(), debian_python));
   const auto source = read_bytes(folder / "in"), expected = read_bytes(folder / "out");
   std::size_t in_at = 0, out_at = 0;
   int cases = 0;

@@ -80,9 +80,7 @@ void expect_layouts(const TemporaryFolder& folder, const Case& c) {
 
 TEST(Transform, EqualsItsStepsDoneByPillow) {
   TemporaryFolder folder;
-  std::ofstream(folder / "classic.py") << classic;
-  std::istringstream lines(
-      run_script(debian_python, (folder / "classic.py").string(), folder.path().string()));
+  std::istringstream lines(run_python(classic, folder.path().string(), debian_python));
   int cases = 0;
   for (Case c; lines >> c.name >> c.size >> c.height >> c.width >> c.flip >> c.filter; ++cases) {
     SCOPED_TRACE(c.name);

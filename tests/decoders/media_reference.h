@@ -17,22 +17,8 @@
 
 namespace millrace {
 
-// What the command prints; a failure of it is one of the test.
 inline std::string run_ffmpeg(const std::string& arguments) {
-  std::string command = "env -u LD_PRELOAD ffmpeg -nostdin -v error -y " + arguments;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  std::string output;
-  char chunk[65536];
-  while (std::size_t n = fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, n);
-  EXPECT_EQ(pclose(pipe), 0) << command;
-  return output;
-}
-
-inline std::vector<std::byte> read_bytes(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
+  return run_command("ffmpeg -nostdin -v error -y " + arguments);
 }
 
 // Every frame as ffmpeg decodes it: when it is shown, from the first on, and its checksum.
