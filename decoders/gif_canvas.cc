@@ -19,30 +19,20 @@ void load_palette(const GifFrame& frame, GifCanvas::Palette& palette) {
   }
 }
 
-// The row on the screen of the n-th row in the file.
-class RowOrder {
- public:
-  RowOrder(int height, bool interlaced) : height_(height), interlaced_(interlaced) {}
-  int next() {
-    if (!interlaced_) return row_++;
-    const int row = row_;
-    row_ += step_;
-    while (row_ >= height_ && pass_ < 3) {
-      static constexpr int starts[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
-      ++pass_;
-      row_ = starts[pass_];
-      step_ = steps[pass_];
-    }
-    return row;
-  }
-
- private:
-  int height_;
-  bool interlaced_;
-  int row_ = 0, step_ = 8, pass_ = 0;
-};
-
 }  // namespace
+
+int GifRowOrder::next() {
+  if (!interlaced_) return row_++;
+  const int row = row_;
+  row_ += step_;
+  while (row_ >= height_ && pass_ < 3) {
+    static constexpr int starts[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
+    ++pass_;
+    row_ = starts[pass_];
+    step_ = steps[pass_];
+  }
+  return row;
+}
 
 void GifCanvas::start(const GifFile& file) {
   width_ = file.width;
@@ -101,7 +91,7 @@ bool GifCanvas::draw(const GifFrame& frame, bool is_first) {
   if (frame.width == 0 || frame.height == 0) return true;
   const auto count = static_cast<std::size_t>(frame.width) * static_cast<std::size_t>(frame.height);
   auto indices = lzw_.decode(frame.data, count);
-  if (indices.empty()) return false;
+  if (indices.size() < count) return false;
   paint(frame, indices);
   return true;
 }
@@ -109,7 +99,7 @@ bool GifCanvas::draw(const GifFrame& frame, bool is_first) {
 void GifCanvas::paint(const GifFrame& frame, std::span<const std::uint8_t> indices) {
   const Box box = clip(frame);
   const int columns = box.x1 - box.x0;
-  RowOrder order(frame.height, frame.interlaced);
+  GifRowOrder order(frame.height, frame.interlaced);
   for (int line = 0; line < frame.height; ++line) {
     const int y = frame.y + order.next();
     if (y >= box.y1) continue;

@@ -92,7 +92,8 @@ bool read_image(ByteReader& in, std::span<const std::uint8_t> global, Pending& p
 
 }  // namespace
 
-Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits, GifFile& file) {
+Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits, GifFile& file,
+                 bool first_only) {
   file.frames.clear();
   auto bad = [](std::string reason) { return Error(std::move(reason)).stage("gif"); };
   ByteReader in(bytes);
@@ -114,7 +115,7 @@ Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits
   }
   Pending pending;
   file.loops = 1;
-  while (in.has(1)) {
+  while (in.has(1) && !(first_only && !file.frames.empty())) {
     const int kind = in.u8();
     if (kind == ';') break;
     if (kind == '!') {
@@ -136,7 +137,7 @@ Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits
   for (const GifFrame& frame : file.frames) {
     largest = std::max(largest, std::int64_t{frame.width} * frame.height);
   }
-  if (largest > limits.frame_pixels) {
+  if (largest > limits.frame_pixels && !first_only) {
     return bad("the number of pixels of a frame is " + std::to_string(largest) +
                ", more than the limit of " + std::to_string(limits.frame_pixels))
         .hint("Raise DecodeLimits::frame_pixels if you trust the file");

@@ -30,8 +30,22 @@ struct GifFile {
   std::vector<GifFrame> frames{};
 };
 
+// The row on the screen of the n-th row in the file.
+class GifRowOrder {
+ public:
+  GifRowOrder(int height, bool interlaced) : height_(height), interlaced_(interlaced) {}
+  int next();
+
+ private:
+  int height_;
+  bool interlaced_;
+  int row_ = 0, step_ = 8, pass_ = 0;
+};
+
 // Walks through the blocks without decompressing. What comes after the first broken block is left.
-Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits, GifFile& file);
+// With `first_only` no further than the first frame, and without limits: those of images hold.
+Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits, GifFile& file,
+                 bool first_only = false);
 
 // Note [Pillow's canvas]. What a GIF means where its frames are silent differs between programs; we
 // do what Pillow does. Outside the first frame, and where it is transparent, the canvas has the

@@ -57,7 +57,7 @@ std::span<const std::uint8_t> LzwDecoder::decode(std::span<const std::uint8_t> d
   unsigned width = bits + 1, next = end + 1;
   Entry previous{0, 0};
   while (at < last) {
-    if (position + width > total_bits) return {};
+    if (position + width > total_bits) break;
     std::uint64_t word = 0;
     std::memcpy(&word, joined_.data() + position / 8, 8);
     const unsigned code = static_cast<unsigned>(word >> (position % 8)) & ((1U << width) - 1);
@@ -75,7 +75,7 @@ std::span<const std::uint8_t> LzwDecoder::decode(std::span<const std::uint8_t> d
     } else if (code == next && previous.length > 0 && next < max_codes) {
       entry = {previous.offset, previous.length + 1};  // the string being learnt right now
     } else {
-      return {};
+      break;
     }
     // A string learnt is at most `max_codes` long, so it may pass the end by no more than that.
     const bool is_new = code == next;
@@ -89,8 +89,7 @@ std::span<const std::uint8_t> LzwDecoder::decode(std::span<const std::uint8_t> d
     previous = {static_cast<std::uint32_t>(at), entry.length};
     at += entry.length;
   }
-  if (at < last) return {};
-  return {out + first, count};
+  return {out + first, std::min(at, last) - first};
 }
 
 namespace {

@@ -15,7 +15,7 @@ namespace millrace {
 class LzwDecoder {
  public:
   // `data` starts with the minimum code size, followed by sub-blocks. Gives `count` bytes, valid
-  // until the next call, or nothing if the data end before or are broken.
+  // until the next call, or fewer if the data end before or are broken.
   std::span<const std::uint8_t> decode(std::span<const std::uint8_t> data, std::size_t count);
 
  private:
