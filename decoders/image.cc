@@ -4,6 +4,7 @@
 #include <millrace/decoders/image.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <string>
@@ -148,6 +149,13 @@ Error damaged_error(ImageFormat format, const std::string& reason) {
                      "The file is damaged or cut short: copy it again, or decode it as tolerant");
 }
 
+Error late_error(ImageFormat format, const DecodeLimits& limits) {
+  char reason[80];
+  std::snprintf(reason, sizeof reason, "cannot decode within the deadline of %g s",
+                limits.deadline_seconds);
+  return image_error(format, reason, "Raise the limit deadline_seconds if you trust the file");
+}
+
 Status check_limits(const Header& header, const DecodeLimits& limits) {
   const std::string size =
       std::to_string(header.width) + " x " + std::to_string(header.height) + " pixels";
@@ -198,8 +206,10 @@ Status read_header(Bytes bytes, Header& header) {
   }
 }
 
-Status read_rows(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,
-                 Damage& damage) {
+namespace {
+
+Status read_format(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,
+                   Damage& damage) {
   switch (header.format) {
     case ImageFormat::jpeg:
       return read_jpeg(bytes, header, request, sink, damage);
@@ -212,6 +222,17 @@ Status read_rows(Bytes bytes, const Header& header, const ReadRequest& request, 
     default:
       return read_libav(bytes, header, request, sink, damage);
   }
+}
+
+}  // namespace
+
+Status read_rows(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,
+                 Damage& damage) {
+  ReadRequest timed = request;
+  timed.deadline.start(request.limits.deadline_seconds);
+  Status status = read_format(bytes, header, timed, sink, damage);
+  if (timed.deadline.expired()) return late_error(header.format, request.limits);
+  return status;
 }
 
 Status probe_image(std::span<const std::byte> bytes, ImageInfo& info) {

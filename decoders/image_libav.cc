@@ -66,26 +66,54 @@ int note_and_refuse(AVCodecContext* context, AVFrame* frame, int) {
   return AVERROR_EXIT;
 }
 
+// Tiles and slices, one after the other until it is too late for them. See Note [Deadlines].
+int run_in_time(AVCodecContext* context, int (*job)(AVCodecContext*, void*), void* arguments,
+                int* results, int count, int size) {
+  const auto& deadline = *static_cast<const Deadline*>(context->opaque);
+  for (int i = 0; i < count; ++i) {
+    if (deadline.expired()) return AVERROR_EXIT;
+    const int code = job(context, static_cast<char*>(arguments) + std::ptrdiff_t{i} * size);
+    if (results != nullptr) results[i] = code;
+  }
+  return 0;
+}
+
+int run_numbered_in_time(AVCodecContext* context, int (*job)(AVCodecContext*, void*, int, int),
+                         void* arguments, int* results, int count) {
+  const auto& deadline = *static_cast<const Deadline*>(context->opaque);
+  for (int i = 0; i < count; ++i) {
+    if (deadline.expired()) return AVERROR_EXIT;
+    const int code = job(context, arguments, i, 0);
+    if (results != nullptr) results[i] = code;
+  }
+  return 0;
+}
+
 // Decodes the one frame. With `asked`, stops when the decoder wants memory for it.
-int decode(Bytes bytes, ImageFormat format, const DecodeLimits& limits, bool tolerant, Asked* asked,
+int decode(Bytes bytes, ImageFormat format, const ReadRequest& request, Asked* asked,
            FrameHandle& frame) {
   capture_av_log();
   take_av_complaint();
   const AVCodec* codec = avcodec_find_decoder(codec_of(format, bytes));
   if (codec == nullptr) return AVERROR_DECODER_NOT_FOUND;
+  Deadline deadline = request.deadline;  // before the context, which points to it
   CodecHandle context(avcodec_alloc_context3(codec));
   PacketHandle packet(av_packet_alloc());
   frame.reset(av_frame_alloc());
   if (!context || !packet || !frame) return AVERROR(ENOMEM);
   context->thread_count = 1;
   context->thread_type = FF_THREAD_SLICE;
-  context->max_pixels = limits.image_pixels;
+  context->max_pixels = request.limits.image_pixels;
   // With this flag TIFF refuses every field that it does not know: see tiff_is_whole instead.
-  const bool strict = !tolerant && format != ImageFormat::tiff;
+  const bool strict = !request.tolerant && format != ImageFormat::tiff;
   context->err_recognition = strict ? AV_EF_EXPLODE : 0;
   if (asked != nullptr) {
     context->opaque = asked;
     context->get_buffer2 = note_and_refuse;
+  } else {
+    context->opaque = &deadline;
+    context->execute = run_in_time;
+    context->execute2 = run_numbered_in_time;
   }
   if (int code = avcodec_open2(context.get(), codec, nullptr); code < 0) return code;
   // A copy, because decoders read past the end into libav's padding.
@@ -109,7 +137,19 @@ int channels_of(const AVPixFmtDescriptor& format) {
   return (format.flags & AV_PIX_FMT_FLAG_ALPHA) != 0 ? 4 : 3;
 }
 
-// Exact for every depth and order of components: each one is read as the number it is.
+int shown_channels(const AVPixFmtDescriptor& format) {
+  return is_rgb_or_grey(format) ? channels_of(format) : 3;
+}
+
+// A decoder may know only at the end whether there is alpha; the header promised `channels`.
+bool can_become(const AVPixFmtDescriptor& format, int channels) {
+  const int own = shown_channels(format);
+  const bool by_component = is_rgb_or_grey(format) && (format.flags & AV_PIX_FMT_FLAG_PAL) == 0;
+  return own == channels || (by_component && (own >= 3) == (channels >= 3));
+}
+
+// Exact for every depth and order of components: each one is read as the number it is. Alpha that
+// the header promised and the frame does not have is opaque.
 void read_components(const AVFrame& frame, const AVPixFmtDescriptor& format, int channels,
                      std::uint8_t* pixels, std::size_t stride) {
   const std::uint8_t* planes[4] = {frame.data[0], frame.data[1], frame.data[2], frame.data[3]};
@@ -118,6 +158,10 @@ void read_components(const AVFrame& frame, const AVPixFmtDescriptor& format, int
   for (int y = 0; y < frame.height; ++y) {
     std::uint8_t* row = pixels + static_cast<std::size_t>(y) * stride;
     for (int c = 0; c < channels; ++c) {
+      if (c >= format.nb_components) {
+        for (int x = 0; x < frame.width; ++x) row[x * channels + c] = 255;
+        continue;
+      }
       const int depth = format.comp[c].depth;
       av_read_image_line2(line.data(), planes, frame.linesize, &format, 0, y, c, frame.width, 0,
                           sizeof(std::uint16_t));
@@ -145,9 +189,9 @@ void read_palette(const AVFrame& frame, std::uint8_t* pixels, std::size_t stride
   }
 }
 
-// YUV and floats.
-Status scale_colours(const AVFrame& frame, ImageFormat format, std::uint8_t* pixels,
-                     std::size_t stride) {
+// YUV and floats. In pictures YUV has the full range unless they say otherwise.
+Status scale_colours(const AVFrame& frame, ImageFormat format, bool full_range,
+                     std::uint8_t* pixels, std::size_t stride) {
   ScalerHandle scaler(sws_getContext(
       frame.width, frame.height, static_cast<AVPixelFormat>(frame.format), frame.width,
       frame.height, AV_PIX_FMT_RGB24, SWS_BILINEAR | SWS_FULL_CHR_H_INT | SWS_ACCURATE_RND, nullptr,
@@ -155,19 +199,56 @@ Status scale_colours(const AVFrame& frame, ImageFormat format, std::uint8_t* pix
   if (!scaler) {
     return image_error(format, "its pixel format has no conversion to RGB", "Convert the file");
   }
+  const int* coefficients = sws_getCoefficients(SWS_CS_ITU601);
+  sws_setColorspaceDetails(scaler.get(), coefficients, full_range ? 1 : 0, coefficients, 1, 0,
+                           1 << 16, 1 << 16);
   std::uint8_t* planes[1] = {pixels};
   const int strides[1] = {static_cast<int>(stride)};
   sws_scale(scaler.get(), frame.data, frame.linesize, 0, frame.height, planes, strides);
   return {};
 }
 
+int big_endian(const std::uint8_t* at, int bytes) {
+  std::uint32_t value = 0;
+  for (int i = 0; i < bytes; ++i) value = value << 8 | at[i];
+  return value > INT32_MAX ? INT32_MAX : static_cast<int>(value);
+}
+
+// libav's PSD decoder unpacks the whole picture before it asks for memory, and loses what it
+// unpacked when it is refused. So this header is read here; see tests/fuzz/regressions/image.
+Status read_psd_header(Bytes bytes, Header& header) {
+  if (bytes.size() < 26) return damaged_error(header.format, "its header is cut off");
+  const std::uint8_t* data = raw(bytes);
+  const int channels = big_endian(data + 12, 2), mode = big_endian(data + 24, 2);
+  header.height = big_endian(data + 14, 4);
+  header.width = big_endian(data + 18, 4);
+  header.bits = big_endian(data + 22, 2);
+  if (mode == 0) {  // black and white
+    header.channels = 1;
+  } else if (mode == 1 || mode == 8) {  // grey and duotone; floats are scaled to colours
+    header.channels = header.bits == 32 ? 3 : channels;
+  } else if (mode == 2) {  // palette
+    header.channels = 4;
+  } else {  // RGB; CMYK, which libav gives as RGB
+    header.channels = mode == 4 ? channels - 1 : channels;
+  }
+  if (mode > 8 || header.channels < 1 || header.channels > 4) {
+    return image_error(
+        header.format,
+        "it has " + std::to_string(channels) + " channels in colour mode " + std::to_string(mode),
+        "Convert the file to RGB");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status read_libav_header(Bytes bytes, Header& header) {
+  if (header.format == ImageFormat::psd) return read_psd_header(bytes, header);
   FrameHandle frame;
   Asked asked;
-  const int code =
-      decode(bytes, header.format, DecodeLimits{.image_pixels = INT32_MAX}, false, &asked, frame);
+  const ReadRequest any_size{.limits = {.image_pixels = INT32_MAX}};
+  const int code = decode(bytes, header.format, any_size, &asked, frame);
   if (asked.width == 0) {
     return damaged_error(header.format, code < 0 ? message_of(code) : "it has no picture in it");
   }
@@ -176,18 +257,31 @@ Status read_libav_header(Bytes bytes, Header& header) {
   header.width = asked.width;
   header.height = asked.height;
   header.bits = format->comp[0].depth;
-  header.channels = is_rgb_or_grey(*format) ? channels_of(*format) : 3;
+  header.channels = shown_channels(*format);
+  // The fourth byte of these is padding, though libav calls it alpha.
+  const bool is_padded =
+      header.format == ImageFormat::bmp && bytes.size() > 34 &&
+      std::all_of(raw(bytes) + 30, raw(bytes) + 34, [](int b) { return b == 0; });
+  if (is_padded && header.channels == 4 && header.bits == 8 && asked.format != AV_PIX_FMT_PAL8) {
+    header.channels = 3;
+  }
   if (header.format == ImageFormat::tiff) header.orientation = tiff_orientation(bytes);
   return {};
 }
 
 Status read_libav(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,
                   Damage& damage) {
+  const TiffColours tiff = header.format == ImageFormat::tiff ? tiff_colours(bytes) : TiffColours{};
+  if (tiff.compression == 6 || tiff.compression == 7) {  // libav gives noise, and says nothing
+    return image_error(header.format, "JPEG compression inside of TIFF is not supported",
+                       "Write it again with another compression, or as a JPEG file");
+  }
   FrameHandle frame;
-  const int code = decode(bytes, header.format, request.limits, request.tolerant, nullptr, frame);
+  const int code = decode(bytes, header.format, request, nullptr, frame);
   if (code < 0) return damaged_error(header.format, message_of(code));
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame->format));
-  if (format == nullptr || frame->width != header.width || frame->height != header.height) {
+  if (format == nullptr || frame->width != header.width || frame->height != header.height ||
+      !can_become(*format, header.channels)) {
     return damaged_error(header.format, "two headers contradict each other");
   }
   if (frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0 ||
@@ -202,8 +296,9 @@ Status read_libav(Bytes bytes, const Header& header, const ReadRequest& request,
     read_palette(*frame, pixels, stride);
   } else if (is_rgb_or_grey(*format)) {
     read_components(*frame, *format, header.channels, pixels, stride);
-  } else if (Status status = scale_colours(*frame, header.format, pixels, stride); !status.ok()) {
-    return status;
+  } else {
+    Status status = scale_colours(*frame, header.format, tiff.full_range, pixels, stride);
+    if (!status.ok()) return status;
   }
   send_raster(pixels, stride, header.channels, request.region, sink);
   return {};

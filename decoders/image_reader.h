@@ -2,6 +2,7 @@
 // stored order (orientation is not theirs) as 8-bit grey, grey and alpha, RGB or RGBA.
 #pragma once
 
+#include "deadline.h"
 #include "rows.h"
 
 #include <millrace/decoders/image.h>
@@ -31,10 +32,11 @@ struct Header {
 };
 
 struct ReadRequest {
-  Region region;  // the rows and columns that the sink gets; the whole picture by default
+  Region region{};  // the rows and columns that the sink gets; the whole picture by default
   bool tolerant = false;
   int jpeg_eighths = 8;  // decode a JPEG at n/8 of its size; the region is in that size
   DecodeLimits limits{};
+  Deadline deadline{};  // started by who asks; see Note [Deadlines]
 };
 
 // What a reader says when a tolerant read came upon damage; empty: all is well.
@@ -43,6 +45,7 @@ using Damage = std::string;
 // An error about an image: "JPEG: reason. hint".
 Error image_error(ImageFormat format, const std::string& reason, const std::string& hint);
 Error damaged_error(ImageFormat format, const std::string& reason);
+Error late_error(ImageFormat format, const DecodeLimits& limits);
 
 // The limits that hold for every format.
 Status check_limits(const Header& header, const DecodeLimits& limits);
@@ -54,6 +57,11 @@ Status read_rows(Bytes bytes, const Header& header, const ReadRequest& request, 
 
 // EXIF's orientation out of a TIFF structure; 1 if there is none that makes sense.
 int tiff_orientation(Bytes tiff);
+struct TiffColours {
+  int compression = 1;
+  bool full_range = true;  // of YCbCr
+};
+TiffColours tiff_colours(Bytes tiff);
 // True if all strips or tiles that the first directory lists lie inside the file.
 bool tiff_is_whole(Bytes tiff);
 

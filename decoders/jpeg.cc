@@ -27,6 +27,8 @@ struct Session {
   std::jmp_buf jump{};
   char fatal[JMSG_LENGTH_MAX] = {};
   char damage[JMSG_LENGTH_MAX] = {};
+  jpeg_progress_mgr progress{};
+  const Deadline* deadline = nullptr;
 
   Session() = default;
   Session(const Session&) = delete;
@@ -63,6 +65,14 @@ void on_message(j_common_ptr cinfo, int level) {
 }
 
 void on_output(j_common_ptr) {}
+
+// Called once for each row of blocks, of each scan.
+void on_progress(j_common_ptr cinfo) {
+  Session& session = session_of(cinfo);
+  if (!session.deadline->expired()) return;
+  std::snprintf(session.fatal, sizeof session.fatal, "too late");
+  std::longjmp(session.jump, 1);
+}
 
 bool open(Session& session, const unsigned char* data, std::size_t size) {
   session.cinfo.err = jpeg_std_error(&session.errors);
@@ -226,6 +236,9 @@ Status read_jpeg(Bytes bytes, const Header& header, const ReadRequest& request, 
   if (Status status = check_session(session, bytes, header, request.limits); !status.ok()) {
     return status;
   }
+  session.deadline = &request.deadline;
+  session.progress.progress_monitor = on_progress;
+  session.cinfo.progress = &session.progress;
   const Region& region = request.region;
   JDIMENSION first_column = 0;
   if (!start(session, region, request.jpeg_eighths, &first_column)) {

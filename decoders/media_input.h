@@ -7,31 +7,18 @@
 // header is read, and the deadline in each callback.
 #pragma once
 
+#include "deadline.h"
 #include "libav.h"
 
 #include <millrace/decoders/limits.h>
 #include <millrace/pipeline/error.h>
 
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
 
 namespace millrace {
-
-class Deadline {
- public:
-  void start(double seconds) {
-    end_ = Clock::now() +
-           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  }
-  bool expired() const { return Clock::now() >= end_; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point end_ = Clock::time_point::max();
-};
 
 class MediaInput {
  public:
@@ -70,6 +57,8 @@ class MediaInput {
 
   // An error of this medium at this file, with FFmpeg's own words if it has any.
   Error error(const std::string& reason, int av_code = 0) const;
+  // Another's error with this file and this medium, where it does not say them.
+  Error name(Error error) const;
   // "x is 12, more than the limit of 10"
   Error beyond_limit(const std::string& what, double value, double limit, const char* option) const;
 
@@ -77,6 +66,7 @@ class MediaInput {
   Status check_container();
   Status choose_stream();
   bool headers_suffice() const;
+  int find_stream_info();
   static int read(void* self, std::uint8_t* to, int size);
   static std::int64_t seek(void* self, std::int64_t offset, int whence);
   static int interrupted(void* self);

@@ -153,6 +153,7 @@ class PngReader {
 
  private:
   Status failure() const {
+    if (request_.deadline.expired()) return late_error(ImageFormat::png, request_.limits);
     if (session_.fatal[0] == '\0' || request_.tolerant) return {};
     return damaged_error(ImageFormat::png, session_.fatal);
   }
@@ -207,6 +208,9 @@ Status read_png_header(Bytes bytes, Header& header) {
   }
   header.width = big_endian(data + 16);
   header.height = big_endian(data + 20);
+  if (std::max(header.width, header.height) > INT32_MAX) {  // who multiplies them may rely on it
+    return damaged_error(ImageFormat::png, "its sides have more than 31 bits");
+  }
   header.bits = data[24];
   const int colour = data[25];
   bool transparent = (colour & PNG_COLOR_MASK_ALPHA) != 0;

@@ -79,6 +79,19 @@ int tiff_orientation(Bytes tiff) {
   return found >= 1 && found <= 8 ? static_cast<int>(found) : 1;
 }
 
+TiffColours tiff_colours(Bytes tiff) {
+  constexpr std::uint32_t compression_tag = 259, reference_tag = 532;
+  TiffColours colours;
+  if (tiff.size() < 8) return colours;
+  const TiffNumbers numbers(tiff);
+  each_field(numbers, [&](const Field& field) {
+    if (!field.is_there() || field.count() == 0) return;
+    if (field.tag() == compression_tag) colours.compression = static_cast<int>(field[0] & 0xFFFF);
+    if (field.tag() == reference_tag) colours.full_range = field[0] == 0;  // the value of black
+  });
+  return colours;
+}
+
 bool tiff_is_whole(Bytes tiff) {
   constexpr std::uint32_t strip_offsets = 273, strip_lengths = 279, tile_offsets = 324,
                           tile_lengths = 325;

@@ -3,6 +3,7 @@
 
 #include <millrace/pipeline/array.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,19 @@ struct JpegKind {
   bool progressive = false;
   bool inks = false;  // YCCK
   unsigned restart = 0;
+  int scans = 0;  // progressive with so many, at most 191
 };
+
+// All DC coefficients in one scan, then one AC coefficient of one component in each.
+inline std::vector<jpeg_scan_info> scan_script(int scans) {
+  std::vector<jpeg_scan_info> script(static_cast<std::size_t>(scans));
+  script[0] = {3, {0, 1, 2}, 0, 0, 0, 0};
+  for (int i = 1; i < scans; ++i) {
+    const int coefficient = 1 + (i - 1) % 63;
+    script[static_cast<std::size_t>(i)] = {1, {(i - 1) / 63}, coefficient, coefficient, 0, 0};
+  }
+  return script;
+}
 
 inline std::vector<std::byte> encode_jpeg(int width, int height, const JpegKind& kind) {
   jpeg_compress_struct cinfo{};
@@ -41,6 +54,11 @@ inline std::vector<std::byte> encode_jpeg(int width, int height, const JpegKind&
   if (kind.inks) cinfo.comp_info[3].h_samp_factor = cinfo.comp_info[3].v_samp_factor = 1;
   cinfo.restart_interval = kind.restart;
   if (kind.progressive) jpeg_simple_progression(&cinfo);
+  const std::vector<jpeg_scan_info> script = scan_script(std::max(kind.scans, 1));
+  if (kind.scans > 0) {
+    cinfo.scan_info = script.data();
+    cinfo.num_scans = kind.scans;
+  }
   jpeg_start_compress(&cinfo, TRUE);
   std::vector<JSAMPLE> row(static_cast<std::size_t>(width * channels));
   unsigned noise = 7;

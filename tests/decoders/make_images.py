@@ -35,6 +35,12 @@ def expect(name, image=None, rgb=None, kinds=("rgb", "rgba", "l")):
         source = image.convert("RGB") if suffix == "l" else image
         put(name + "." + suffix, source.convert(suffix.upper()).tobytes())
 
+def near(name, image):
+    """What has no exact reference: NAME.near is to be met within a few levels."""
+    print(name, image.width, image.height)
+    put(name + ".near", image.convert("RGB").tobytes())
+
+
 #PNG, written by hand because Pillow writes neither interlaced files nor 16 - bit colour.
 
 def chunk(kind, body):
@@ -159,6 +165,12 @@ def make_webp():
                 image = Image.fromarray(photo(width, height, channels))
                 image.save(os.path.join(folder, name), lossless=lossless, exact=True, quality=70)
                 expect(name)
+    exif = Image.Exif()
+    for orientation in range(1, 9):
+        exif[0x0112] = orientation
+        name = f"turned_{orientation}.webp"
+        Image.fromarray(photo(23, 14)).save(os.path.join(folder, name), exif=exif, lossless=True)
+        expect(name, ImageOps.exif_transpose(Image.open(os.path.join(folder, name))))
     frames = [Image.fromarray(photo(40, 30, 4)) for _ in range(3)]
     frames[0].save(os.path.join(folder, "animated.webp"), save_all=True, append_images=frames[1:], duration=50, lossless=True)
     expect("animated.webp")
@@ -221,6 +233,22 @@ def make_other():
     save("lzw.tiff", colour, compression="tiff_lzw")
     save("deflate.tiff", colour, compression="tiff_adobe_deflate")
     save("packbits.tiff", colour, compression="packbits")
+    # Nothing but a tag says which values black and white have; without it they are 0 and 255. The
+    # colours of Pillow's YCbCr are libtiff's to within rounding, so these are flat ones.
+    flat = np.kron(rng.integers(0, 256, (3, 5, 3)), np.ones((8, 8, 1))).astype(np.uint8)
+    Image.fromarray(flat).convert("YCbCr").save(os.path.join(folder, "full_range.tiff"))
+    near("full_range.tiff", Image.fromarray(flat))
+    # The fourth byte of a pixel is padding here, whatever it holds.
+    padded = photo(9, 6, 4)[:, :, ::-1].tobytes()
+    put("padded.bmp", b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54 + len(padded), 0, 0, 54, 40, 9, 6, 1, 32, 0, 0, 0, 0, 0, 0) + padded)
+    expect("padded.bmp")
+    put("top_down.bmp", b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54 + len(padded), 0, 0, 54, 40, 9, -6, 1, 32, 0, 0, 0, 0, 0, 0) + padded)
+    expect("top_down.bmp")
+    exif = Image.Exif()
+    for orientation in range(1, 9):
+        exif[0x0112] = orientation
+        colour.save(os.path.join(folder, f"turned_{orientation}.tiff"), exif=exif)
+        expect(f"turned_{orientation}.tiff", ImageOps.exif_transpose(Image.open(os.path.join(folder, f"turned_{orientation}.tiff"))))
     wide = rng.integers(0, 65536, (31, 45)).astype(np.uint16)
     Image.fromarray(wide).save(os.path.join(folder, "grey16.tiff"))
     expect("grey16.tiff", rgb=np.repeat((wide >> 8).astype(np.uint8)[..., None], 3, 2), kinds=("rgb", "l"))
