@@ -18,6 +18,9 @@ namespace millrace {
 
 namespace {
 
+constexpr const char* expected =
+    "Give the merges of a CLIP-style tokenizer: a first line, then two tokens a line";
+
 constexpr std::string_view word_end = "</w>";
 
 // The files write bytes as printable characters: those that are printable in Latin-1 as
@@ -115,7 +118,8 @@ Status BpeTokenizer::read(std::string_view text, const BpeOptions& options) {
       if (right.empty() || more || !id_of_.contains(left) || !id_of_.contains(right)) {
         return Error("line " + std::to_string(in.line_number()) +
                      ": a merge needs two tokens that are known by then")
-            .stage("bpe");
+            .stage("bpe")
+            .hint(expected);
       }
       // A spelling that comes twice belongs to the later line, as in a Python dict.
       id_of_[left + right] = static_cast<std::int32_t>(bytes_of_.size());
@@ -126,7 +130,7 @@ Status BpeTokenizer::read(std::string_view text, const BpeOptions& options) {
     }
     in.skip_line();
   }
-  if (pairs.empty()) return Error("no merges").stage("bpe");
+  if (pairs.empty()) return Error("no merges").stage("bpe").hint(expected);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const auto& [left, right] = pairs[i];
     merges_[key(id_of_[left], id_of_[right])] = {static_cast<std::int32_t>(i),
@@ -236,13 +240,14 @@ Status load_bpe(std::span<const std::byte> merges, const BpeOptions& options,
     if (Status status = gunzip(merges, options.max_bytes, unpacked); !status.ok()) return status;
     text = unpacked;
   }
-  if (text.empty()) return Error("the file is empty").stage("bpe");
+  if (text.empty()) return Error("the file is empty").stage("bpe").hint(expected);
   if (static_cast<std::int64_t>(text.size()) > options.max_bytes) {
     return Error("more than the " + std::to_string(options.max_bytes) + " bytes allowed")
-        .stage("bpe");
+        .stage("bpe")
+        .hint("Raise BpeOptions::max_bytes if you trust the file");
   }
   if (first_invalid_utf8(text) != std::string_view::npos) {
-    return Error("not a merges file: it is not UTF-8").stage("bpe");
+    return Error("not a merges file: it is not UTF-8").stage("bpe").hint(expected);
   }
   auto bpe = std::make_unique<BpeTokenizer>();
   if (Status status = bpe->read(text, options); !status.ok()) return status;

@@ -33,6 +33,9 @@ struct ClipOptions {
   int channels = 3;  // 3: RGB; 1: grey
   ClipLayout layout = ClipLayout::thwc;
   ShortClip short_clip = ShortClip::repeat_last;
+  // Video: damage is an error. Otherwise what can be decoded is, and ClipResult::damaged counts. A
+  // frame of a GIF whose data are broken is always an error.
+  bool strict = false;
   // Also tell the Adler-32 of each frame as it was decoded, before colour conversion and resizing:
   // what `ffmpeg -f framecrc` prints. For video only.
   bool checksums = false;
@@ -43,7 +46,8 @@ struct ClipResult {
   std::vector<double> times_seconds{};     // of the valid ones, from the first frame of the clip
   std::vector<std::uint32_t> checksums{};  // of the valid ones, if asked for
   std::int64_t decoded = 0;                // frames that had to be decoded for it
-  std::int64_t damaged = 0;  // packets that the decoder refused; it went on after them
+  // Packets that could not be read or decoded whole; it went on after them.
+  std::int64_t damaged = 0;
 };
 
 // The shape of the result, given the clip's own size.

@@ -38,7 +38,6 @@ Status check_clip(const ClipOptions& options, const DecodeLimits& limits, FrameS
                    const char* option) {
     return Error(what + " is " + std::to_string(value) + ", more than the limit of " +
                  std::to_string(limit))
-        .stage("clip")
         .hint(std::string("Raise DecodeLimits::") + option);
   };
   if (options.frames.count > limits.frames_kept) {

@@ -20,6 +20,7 @@ class GifReader::State {
                 Random* random);
   Status fail(Error error) const {
     if (error.stage().empty()) error.stage("gif");
+    if (error.hint().empty()) error.hint("Check that the file is whole: copy it again");
     if (!source.empty()) error.at(source);
     return error;
   }

@@ -13,7 +13,7 @@ bool is_gzip(std::span<const std::byte> bytes) {
 
 Status gunzip(std::span<const std::byte> bytes, std::int64_t max_bytes, std::string& out) {
   if (bytes.size() > std::numeric_limits<uInt>::max()) {
-    return Error("a gzip file of more than 4 GB").stage("gzip");
+    return Error("a gzip file of more than 4 GB").stage("gzip").hint("Unpack it first");
   }
   z_stream stream{};
   constexpr int gzip_only = 16 + MAX_WBITS;
@@ -35,10 +35,13 @@ Status gunzip(std::span<const std::byte> bytes, std::int64_t max_bytes, std::str
   inflateEnd(&stream);
   if (!fits) {
     return Error("unpacks to more than the " + std::to_string(max_bytes) + " bytes allowed")
-        .stage("gzip");
+        .stage("gzip")
+        .hint("Raise the limit if you trust the file");
   }
   if (result == Z_STREAM_END) return {};
-  return Error(result == Z_BUF_ERROR ? "truncated" : "damaged").stage("gzip");
+  return Error(result == Z_BUF_ERROR ? "the file ends too early" : "its data are damaged")
+      .stage("gzip")
+      .hint("Copy the file again; gzip -t tests it");
 }
 
 }  // namespace millrace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -124,7 +125,13 @@ Error MediaInput::error(const std::string& reason, int av_code) const {
   }
   Error error(std::move(text));
   error.stage(medium_ == AVMEDIA_TYPE_AUDIO ? "audio" : "video");
-  if (!source_.empty()) error.at(source_).hint("Check the file with: inspect " + source_);
+  if (source_.empty()) return error.hint("Check that the file is whole, and what it claims to be");
+  return error.at(source_).hint("Check the file with: inspect " + source_);
+}
+
+Error MediaInput::name(Error error) const {
+  if (error.stage().empty()) error.stage(medium_ == AVMEDIA_TYPE_AUDIO ? "audio" : "video");
+  if (error.source().empty() && !source_.empty()) error.at(source_);
   return error;
 }
 
@@ -173,7 +180,8 @@ Status MediaInput::attach(const std::filesystem::path& path, AVMediaType medium,
   if (file_ < 0 || fstat(file_, &about) != 0) {
     return Error(std::string("cannot open (") + std::strerror(errno) + ")")
         .at(source_)
-        .stage(medium == AVMEDIA_TYPE_AUDIO ? "audio" : "video");
+        .stage(medium == AVMEDIA_TYPE_AUDIO ? "audio" : "video")
+        .hint("Check that it exists and may be read");
   }
   if (!S_ISREG(about.st_mode)) return error("not a regular file");
   size_ = about.st_size;
@@ -256,6 +264,18 @@ bool MediaInput::headers_suffice() const {
   return false;
 }
 
+// It decodes frames to learn what they are: the limit on their size holds there too.
+int MediaInput::find_stream_info() {
+  const unsigned count = format_->nb_streams;
+  std::vector<AVDictionary*> options(count + 1);
+  for (unsigned i = 0; i < count; ++i) {
+    av_dict_set_int(&options[i], "max_pixels", limits_.frame_pixels, 0);
+  }
+  const int code = avformat_find_stream_info(format_.get(), count > 0 ? options.data() : nullptr);
+  for (AVDictionary*& each : options) av_dict_free(&each);
+  return code;
+}
+
 Status MediaInput::check_container() {
   if (static_cast<int>(format_->nb_streams) > limits_.streams) {
     return beyond_limit("the number of streams", format_->nb_streams, limits_.streams, "streams");
@@ -266,7 +286,7 @@ Status MediaInput::check_container() {
                               is_container(format_->iformat, "flv") ||
                               is_container(format_->iformat, "ogg");
   if (!headers_suffice()) {
-    if (int code = avformat_find_stream_info(format_.get(), nullptr); code < 0) {
+    if (int code = find_stream_info(); code < 0) {
       return error("cannot find out what the streams are", code);
     }
     if (static_cast<int>(format_->nb_streams) > limits_.streams) {

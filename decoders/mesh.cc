@@ -33,6 +33,8 @@ bool looks_like_obj(std::string_view bytes) {
   return false;
 }
 
+constexpr const char* copy_again = "Copy it again, or leave it out";
+
 Status read(std::string_view bytes, MeshFormat format, MeshBuilder& builder) {
   switch (format) {
     case MeshFormat::obj:
@@ -105,7 +107,7 @@ MeshFormat sniff_mesh(std::span<const std::byte> bytes, MeshFormat hint) {
 Status decode_mesh(std::span<const std::byte> bytes, const MeshOptions& options, Mesh& mesh) {
   MeshFormat format = options.hint;
   try {
-    if (bytes.empty()) return Error("the file is empty").stage("mesh");
+    if (bytes.empty()) return Error("the file is empty").stage("mesh").hint(copy_again);
     format = sniff_mesh(bytes, options.hint);
     std::string_view text = as_text(bytes);
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -117,6 +119,9 @@ Status decode_mesh(std::span<const std::byte> bytes, const MeshOptions& options,
     Status status = read(text, format, builder);
     if (status.ok()) status = builder.finish();
     if (status.ok()) status = tidy_mesh(options, mesh);
+    if (!status.ok() && status.error().hint().empty()) {
+      status.error().hint("Check that the file is whole, or write it again as another format");
+    }
     return status;
   } catch (const std::bad_alloc&) {
     return Error("not enough memory").stage(std::string(to_string(format)));

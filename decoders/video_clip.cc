@@ -60,7 +60,7 @@ Status VideoReader::State::decode(const ClipOptions& options, std::span<std::uin
   FrameSize size;
   Status status =
       check_clip(options, input.limits(), {info.height, info.width}, destination.size(), size);
-  if (!status.ok()) return status;
+  if (!status.ok()) return input.name(std::move(status.error()));
   if (current_ == nullptr) current_.reset(av_frame_alloc());
   if (ahead_ == nullptr) ahead_.reset(av_frame_alloc());
   Clip clip{.options = options,
@@ -84,6 +84,9 @@ Status VideoReader::State::decode(const ClipOptions& options, std::span<std::uin
   result.times_seconds.resize(static_cast<std::size_t>(result.valid));
   if (options.checksums) result.checksums.resize(static_cast<std::size_t>(result.valid));
   if (result.valid == 0) return input.error("no frame could be decoded");
+  if (options.strict && result.damaged > 0) {
+    return input.error(std::to_string(result.damaged) + " damaged packets");
+  }
   if (!clip.writer.fill_rest(static_cast<std::size_t>(result.valid), options.short_clip)) {
     return input.error("has " + std::to_string(result.valid) + " of the " +
                        std::to_string(options.frames.count) + " frames asked for");

@@ -77,6 +77,7 @@ int VideoStream::read_packet() {
     if (code == AVERROR(EAGAIN)) continue;
     if (code < 0) {
       read_all_ = true;
+      if (code != AVERROR_EOF) ++damaged_;  // the file ends before its index does
       spare_.push_back(std::move(packet));
       return code;
     }
@@ -117,7 +118,8 @@ void VideoStream::send_packet() {
                     codec_->codec_id == AV_CODEC_ID_H264 && codec_->thread_count == 1 &&
                     !std::ranges::binary_search(*wanted_, packet->pts);
   codec_->skip_frame = skip ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
-  if (avcodec_send_packet(codec_.get(), packet.get()) < 0) ++damaged_;
+  const bool cut = (packet->flags & AV_PKT_FLAG_CORRUPT) != 0;
+  if (avcodec_send_packet(codec_.get(), packet.get()) < 0 || cut) ++damaged_;
   av_packet_unref(packet.get());
   spare_.push_back(std::move(packet));
 }
@@ -134,6 +136,7 @@ int VideoStream::next(AVFrame* frame) {
         continue;
       }
       shown_ticks_ = shown_at(frame);
+      if (frame->decode_error_flags != 0) ++damaged_;  // parts of it were guessed
       return 1;
     }
     if (code == AVERROR_EOF) return 0;

@@ -46,6 +46,7 @@ struct DamageCase {
   const char* name;
   const char* file;
   const char* arguments;
+  bool is_noticed = true;  // FFmpeg tells damage inside of frames
 };
 
 void PrintTo(const DamageCase& one, std::ostream* out) {
@@ -55,9 +56,11 @@ void PrintTo(const DamageCase& one, std::ostream* out) {
 const DamageCase videos[] = {
     {"H264Mp4", "a.mp4", "-c:v libx264 -bf 2 -g 5 -pix_fmt yuv420p"},
     {"HevcMp4", "a.mp4", "-c:v libx265 -x265-params log-level=none"},
-    {"Vp9Webm", "a.webm", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8"},
+    {"Vp9Webm", "a.webm", "-c:v libvpx-vp9 -deadline realtime -cpu-used 8", false},
+    {"H264Mkv", "a.mkv", "-c:v libx264 -bf 2 -g 5 -pix_fmt yuv420p"},
+    {"H264Mov", "a.mov", "-c:v libx264 -bf 2 -g 5 -pix_fmt yuv420p"},
     {"Mpeg4Avi", "a.avi", "-c:v mpeg4 -bf 2"},
-    {"H264Ts", "a.ts", "-c:v libx264 -bf 2 -g 5"},
+    {"H264Ts", "a.ts", "-c:v libx264 -bf 2 -g 5", false},
 };
 
 const DamageCase sounds[] = {
@@ -109,6 +112,43 @@ TEST_P(DamagedSound, NeverCrashesOrHangs) {
   });
   EXPECT_GT(decoded, 0);
   EXPECT_LT(decoded, 2000);
+}
+
+std::string outcome(std::span<const std::byte> bytes, const FrameSelection& frames, bool strict,
+                    ClipResult& result) {
+  VideoReader reader;
+  Status status = reader.open(bytes);
+  const ClipOptions options{.frames = frames, .height = 16, .width = 16, .strict = strict};
+  std::vector<std::uint8_t> clip(reader.clip_bytes(options));
+  if (status.ok()) status = reader.decode(options, clip, result);
+  return status.ok() ? "ok" : status.error().what();
+}
+
+TEST_P(DamagedVideo, IsAnErrorOnlyWhenStrict) {
+  TemporaryFolder folder;
+  const auto path = folder / GetParam().file;
+  run_ffmpeg("-f lavfi -i testsrc2=size=64x64:rate=10:duration=3 " +
+             std::string(GetParam().arguments) + " -movflags +faststart '" + path.string() + "'");
+  const std::vector<std::byte> whole = read_bytes(path);
+  for (const FrameSelection& frames : {FrameSelection::first(30), FrameSelection::uniform(7),
+                                       FrameSelection::at_times({2.1, 0.4})}) {
+    ClipResult result;
+    EXPECT_EQ(outcome(whole, frames, true, result), "ok");
+    EXPECT_EQ(result.damaged, 0);
+  }
+  // Noise in the middle of the frames, where no header is.
+  std::vector<std::byte> broken = whole;
+  for (std::size_t i = whole.size() / 2; i < whole.size() / 2 + 600; ++i) {
+    broken[i] = std::byte(i * 7919 >> 3);
+  }
+  ClipResult result;
+  EXPECT_EQ(outcome(broken, FrameSelection::first(30), false, result), "ok");
+  EXPECT_GT(result.valid, 5);
+  const std::string said = outcome(broken, FrameSelection::first(30), true, result);
+  EXPECT_EQ(said == "ok", result.damaged == 0) << said;
+  if (!GetParam().is_noticed) return;
+  EXPECT_GT(result.damaged, 0);
+  EXPECT_NE(said.find("damaged packets"), std::string::npos) << said;
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, DamagedVideo, testing::ValuesIn(videos),

@@ -214,13 +214,13 @@ TEST(Tokenizer, BadMergesFilesAreRefusedWithTheReason) {
       {"#version\na b c\n", "bpe: line 2: a merge needs two tokens that are known by then"},
       {"#version\na b\nabc d\n", "bpe: line 3: a merge needs two tokens that are known by then"},
       {"#\n\xFF\xFE", "bpe: not a merges file: it is not UTF-8"},
-      {"\x1F\x8B\x08", "gzip: truncated"},
-      {"\x1F\x8Bxxxxxxxxxxxxxxxxx", "gzip: damaged"}};
+      {"\x1F\x8B\x08", "gzip: the file ends too early"},
+      {"\x1F\x8Bxxxxxxxxxxxxxxxxx", "gzip: its data are damaged"}};
   for (const auto& [file, expected] : table) {
     std::string message;
     EXPECT_EQ(load(file, &message), nullptr);
     std::printf("    %s\n", message.c_str());
-    EXPECT_EQ(message, expected);
+    EXPECT_EQ(message.find(expected), 0U) << message;
   }
 }
 
