@@ -1,6 +1,6 @@
-"""Makes the small files that fuzzing starts from: make_seeds.py FOLDER
+"""Makes the small files that fuzzing starts from: make_seeds.py FOLDER [TARGET...]
 
-One folder per target (obj, png, video, ...). Pictures come from Pillow, sound and video from the
+All, or those of some targets. One folder per target (obj, png, video, ...). Pictures come from Pillow, sound and video from the
 ffmpeg command, everything else is written here. What needs a tool that is missing is left out and
 said so; the same tools give the same files.
 """
@@ -318,8 +318,13 @@ def arrow_seeds():
 
 
 def main():
-    for make in (obj_seeds, off_seeds, ply_seeds, stl_seeds, gltf_seeds, text_seeds, png_seeds):
-        make()
+    plain = {"obj": obj_seeds, "off": off_seeds, "ply": ply_seeds, "stl": stl_seeds, "gltf": gltf_seeds,
+             "text": text_seeds, "png": png_seeds}
+    for target, make in plain.items():
+        if target in sys.argv[2:] or not sys.argv[2:]:
+            make()
+    if sys.argv[2:]:
+        return
     try:
         pillow_seeds()
     except ImportError:
