@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Searches for inputs that crash a decoder: builds tests/fuzz with clang's libFuzzer, runs the
-# targets two at a time and prints what came of it.
+# targets a few at a time and prints what came of it.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
   cat <<'TEXT'
-usage: tools/fuzz.sh MINUTES [TARGET...]
+usage: [JOBS=N] tools/fuzz.sh MINUTES [TARGET...]
 
-Runs all targets of tests/fuzz, or those named (obj ply ...), for MINUTES in total, two at a time.
+Runs all targets of tests/fuzz, or those named (obj ply ...), for MINUTES in total, JOBS at a time
+(two if not told).
 What crashes is kept in build/fuzz/crashes/TARGET: once the decoder is mended, copy the file to
 tests/fuzz/regressions/TARGET, where every test run replays it. The corpus that grows in
 build/fuzz/corpus is used again by the next run. Exit code 1 if anything crashed.
@@ -24,11 +25,12 @@ case ${1:-} in
   '' | *[!0-9]*) usage >&2; exit 2 ;;
 esac
 minutes=$1
+jobs=${JOBS:-2}
 shift
 
 cd "$root"
 cmake --preset fuzz >/dev/null
-cmake --build --preset fuzz --target fuzz_targets >build/fuzz/build.log 2>&1 \
+cmake --build --preset fuzz --target fuzz_targets --parallel "$jobs" >build/fuzz/build.log 2>&1 \
   || { tail -n 20 build/fuzz/build.log >&2; echo "fuzz: the build failed" >&2; exit 1; }
 python=$(sed -n 's/^MILLRACE_PYTHON:[A-Z]*=//p' build/fuzz/CMakeCache.txt)
 "$python" tests/fuzz/make_seeds.py build/fuzz/seeds >/dev/null
@@ -40,7 +42,7 @@ if [ ${#targets[@]} -eq 0 ]; then
     targets+=("${source%.cc}")
   done
 fi
-seconds=$((minutes * 60 * 2 / ${#targets[@]}))
+seconds=$((minutes * 60 * jobs / ${#targets[@]}))
 [ "$seconds" -gt 0 ] || seconds=1
 
 run_target() {
@@ -54,7 +56,7 @@ run_target() {
     "-artifact_prefix=$work/crashes/$target/" >"$work/logs/$target.log" 2>&1 || true
 }
 export -f run_target
-printf '%s\n' "${targets[@]}" | xargs -P 2 -I '{}' bash -c 'run_target "$1" "$2"' _ '{}' "$seconds"
+printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I '{}' bash -c 'run_target "$1" "$2"' _ '{}' "$seconds"
 
 failed=0
 printf '| target | executions | coverage | crashes |\n|---|---:|---:|---:|\n'
