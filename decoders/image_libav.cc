@@ -208,6 +208,31 @@ Status scale_colours(const AVFrame& frame, ImageFormat format, bool full_range,
   return {};
 }
 
+// What libav's decoders take for something else, without a word: better refused than wrong.
+const char* misread_by_libav(Bytes bytes, ImageFormat format, const TiffFacts& tiff) {
+  constexpr int palette = 3, grey_targa = 3;
+  if (format == ImageFormat::tga && (raw(bytes)[2] & 7) == grey_targa && raw(bytes)[16] == 16) {
+    return "grey with alpha in a TGA";
+  }
+  if (tiff.compression == 6 || tiff.compression == 7) return "JPEG compression inside of a TIFF";
+  if (tiff.tiled) return "a TIFF made of tiles";
+  if (tiff.low_bits_first && tiff.compression == 1) return "a TIFF with its low bits first";
+  if (tiff.meaning == palette && tiff.samples > 1) return "a TIFF of palette and alpha";
+  return nullptr;
+}
+
+// As Pillow does it.
+void unmultiply(std::uint8_t* pixels, std::size_t stride, const Header& header) {
+  for (std::int64_t y = 0; y < header.height; ++y) {
+    std::uint8_t* p = pixels + static_cast<std::size_t>(y) * stride;
+    for (std::int64_t x = 0; x < header.width; ++x, p += 4) {
+      if (p[3] == 0) continue;
+      for (int c = 0; c < 3; ++c)
+        p[c] = static_cast<std::uint8_t>(std::min(255, 255 * p[c] / p[3]));
+    }
+  }
+}
+
 int big_endian(const std::uint8_t* at, int bytes) {
   std::uint32_t value = 0;
   for (int i = 0; i < bytes; ++i) value = value << 8 | at[i];
@@ -271,10 +296,10 @@ Status read_libav_header(Bytes bytes, Header& header) {
 
 Status read_libav(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,
                   Damage& damage) {
-  const TiffColours tiff = header.format == ImageFormat::tiff ? tiff_colours(bytes) : TiffColours{};
-  if (tiff.compression == 6 || tiff.compression == 7) {  // libav gives noise, and says nothing
-    return image_error(header.format, "JPEG compression inside of TIFF is not supported",
-                       "Write it again with another compression, or as a JPEG file");
+  const TiffFacts tiff = header.format == ImageFormat::tiff ? tiff_facts(bytes) : TiffFacts{};
+  if (const char* why = misread_by_libav(bytes, header.format, tiff); why != nullptr) {
+    return image_error(header.format, std::string(why) + " is not supported",
+                       "Write it again in another way, or as PNG");
   }
   FrameHandle frame;
   const int code = decode(bytes, header.format, request, nullptr, frame);
@@ -300,6 +325,7 @@ Status read_libav(Bytes bytes, const Header& header, const ReadRequest& request,
     Status status = scale_colours(*frame, header.format, tiff.full_range, pixels, stride);
     if (!status.ok()) return status;
   }
+  if (tiff.premultiplied && header.channels == 4) unmultiply(pixels, stride, header);
   send_raster(pixels, stride, header.channels, request.region, sink);
   return {};
 }

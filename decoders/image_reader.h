@@ -57,11 +57,13 @@ Status read_rows(Bytes bytes, const Header& header, const ReadRequest& request, 
 
 // EXIF's orientation out of a TIFF structure; 1 if there is none that makes sense.
 int tiff_orientation(Bytes tiff);
-struct TiffColours {
-  int compression = 1;
-  bool full_range = true;  // of YCbCr
+struct TiffFacts {
+  int compression = 1, meaning = 1, samples = 1;
+  bool tiled = false, low_bits_first = false;
+  bool premultiplied = false;  // colours, by alpha
+  bool full_range = true;      // of YCbCr
 };
-TiffColours tiff_colours(Bytes tiff);
+TiffFacts tiff_facts(Bytes tiff);
 // True if all strips or tiles that the first directory lists lie inside the file.
 bool tiff_is_whole(Bytes tiff);
 

@@ -79,17 +79,31 @@ int tiff_orientation(Bytes tiff) {
   return found >= 1 && found <= 8 ? static_cast<int>(found) : 1;
 }
 
-TiffColours tiff_colours(Bytes tiff) {
-  constexpr std::uint32_t compression_tag = 259, reference_tag = 532;
-  TiffColours colours;
-  if (tiff.size() < 8) return colours;
+TiffFacts tiff_facts(Bytes tiff) {
+  enum : std::uint32_t {
+    compression = 259,
+    meaning = 262,
+    fill_order = 266,
+    samples = 277,
+    tile_width = 322,
+    extra_samples = 338,
+    reference_black_white = 532,
+  };
+  TiffFacts facts;
+  if (tiff.size() < 8) return facts;
   const TiffNumbers numbers(tiff);
   each_field(numbers, [&](const Field& field) {
     if (!field.is_there() || field.count() == 0) return;
-    if (field.tag() == compression_tag) colours.compression = static_cast<int>(field[0] & 0xFFFF);
-    if (field.tag() == reference_tag) colours.full_range = field[0] == 0;  // the value of black
+    const auto value = static_cast<int>(field[0] & 0xFFFF);
+    if (field.tag() == compression) facts.compression = value;
+    if (field.tag() == meaning) facts.meaning = value;
+    if (field.tag() == fill_order) facts.low_bits_first = value == 2;
+    if (field.tag() == samples) facts.samples = value;
+    if (field.tag() == tile_width) facts.tiled = true;
+    if (field.tag() == extra_samples) facts.premultiplied = value == 1;
+    if (field.tag() == reference_black_white) facts.full_range = field[0] == 0;  // black's value
   });
-  return colours;
+  return facts;
 }
 
 bool tiff_is_whole(Bytes tiff) {

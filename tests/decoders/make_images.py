@@ -214,6 +214,19 @@ def make_gif():
     expect("grey.gif")
 
 
+def tiff(name, pixels, fields):
+    """Uncompressed, with fields that Pillow does not write; in one strip, or in one tile."""
+    height, width, channels = pixels.shape
+    where = (324, 325) if 322 in fields else (273, 279)
+    fields = {256: width, 257: height, 259: 1, 262: 2, 277: channels, where[0]: 8, where[1]: pixels.size, **fields}
+    bits_at = 8 + pixels.size
+    entries = {tag: struct.pack("<HHII", tag, 4, 1, value) for tag, value in fields.items()}
+    entries[258] = struct.pack("<HHII", 258, 3, channels, bits_at)
+    directory = struct.pack("<H", len(entries)) + b"".join(entries[tag] for tag in sorted(entries)) + bytes(4)
+    bits = struct.pack("<H", 8) * channels
+    put(name, b"II*\0" + struct.pack("<I", bits_at + len(bits)) + pixels.tobytes() + bits + directory)
+
+
 def make_other():
     def save(name, image, kinds=("rgb", "rgba", "l"), **options):
         image.save(os.path.join(folder, name), **options)
@@ -229,6 +242,11 @@ def make_other():
         save(f"bilevel.{extension}", grey.convert("1"))
     for extension in ("tiff", "tga"):
         save(f"alpha.{extension}", alpha)
+    pixels = photo(45, 31, 4)
+    pixels[..., :3] = pixels[..., :3].astype(int) * pixels[..., 3:] // 255
+    tiff("premultiplied.tiff", pixels, {338: 1})
+    expect("premultiplied.tiff")
+    tiff("tiled.tiff", pixels[:16, :16], {322: 16, 323: 16})
     save("bilevel.pbm", grey.convert("1"))
     save("lzw.tiff", colour, compression="tiff_lzw")
     save("deflate.tiff", colour, compression="tiff_adobe_deflate")
