@@ -310,6 +310,18 @@ Status MediaInput::choose_stream() {
                                                : "there is no video stream");
   }
   stream_ = static_cast<unsigned>(best);
+  if ((stream()->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) {
+    return error("there is no video stream, only a cover picture");
+  }
+  // libav's Ogg demuxer does not count covers among its streams, and ends the process when it is
+  // asked to seek in one that it does not have.
+  unsigned covers = 0;
+  for (unsigned i = 0; i < format_->nb_streams; ++i) {
+    if ((format_->streams[i]->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) ++covers;
+  }
+  if (is_container(format_->iformat, "ogg") && stream_ >= format_->nb_streams - covers) {
+    return error("it has a cover picture before the stream");
+  }
   // AVI numbers frames as they are decoded: the order in which they are shown, if none is
   // reordered.
   if (is_container(format_->iformat, "avi") && stream()->codecpar->video_delay == 0) {

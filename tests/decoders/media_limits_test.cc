@@ -150,6 +150,32 @@ TEST_F(MediaLimits, PlaylistsAreRefused) {
   }
 }
 
+// Ogg takes it from a comment; to seek in that one ends the process inside of libav.
+TEST_F(MediaLimits, CoverPicturesAreNoVideo) {
+  TemporaryFolder folder;
+  run_python(R"(
+import base64, io, struct, subprocess, sys
+from PIL import Image
+out, png = sys.argv[1], io.BytesIO()
+Image.new('RGB', (8, 8)).save(png, 'PNG')
+open(out + '/cover.png', 'wb').write(png.getvalue())
+block = struct.pack('>II', 3, 9) + b'image/png' + struct.pack('>6I', 0, 8, 8, 24, 0, len(png.getvalue())) + png.getvalue()
+comment = 'METADATA_BLOCK_PICTURE=' + base64.b64encode(block).decode()
+tone = ['ffmpeg', '-nostdin', '-v', 'error', '-f', 'lavfi', '-i', 'sine=duration=0.3:sample_rate=48000']
+subprocess.run(tone + ['-c:a', 'libopus', '-metadata:s:a', comment, out + '/a.ogg'], check=True)
+for name in ('a.mp3', 'a.flac', 'a.m4a'):
+    subprocess.run(tone + ['-i', out + '/cover.png', '-map', '0', '-map', '1', '-c:v', 'copy',
+                           '-disposition:v', 'attached_pic', out + '/' + name], check=True)
+)",
+             folder.path().string());
+  for (const char* name : {"a.ogg", "a.mp3", "a.flac", "a.m4a"}) {
+    EXPECT_NE(text(decode_video(folder / name, {}, {})).find("only a cover picture"),
+              std::string::npos)
+        << name;
+    EXPECT_EQ(text(decode_audio(folder / name, {})), "") << name;
+  }
+}
+
 TEST_F(MediaLimits, ErrorsNameTheFileTheMediumAndTheReason) {
   auto make = [&](const std::string& name, const std::string& content) {
     std::ofstream(*folder_ / name, std::ios::binary) << content;
