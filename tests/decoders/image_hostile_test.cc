@@ -5,9 +5,9 @@
 #include <millrace/decoders/image_transform.h>
 #include <millrace/decoders/image_write.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -116,11 +116,11 @@ TEST(ImageLimits, ADeadlineEndsEveryDecode) {
 // It stops where it is, and does not only complain at the end.
 TEST(ImageLimits, ADeadlineEndsAManyScanJpegEarly) {
   const auto file = encode_jpeg(1600, 1200, {.scans = 100});
-  auto seconds = [&](double deadline) {
-    const auto start = std::chrono::steady_clock::now();
+  auto seconds = [&](double deadline) {  // of this process, whatever else the machine does
+    const std::clock_t start = std::clock();
     const std::string said = outcome(file, {.limits = {.deadline_seconds = deadline}});
-    EXPECT_EQ(said == "ok", deadline > 1) << said;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_EQ(said == "ok", deadline > 10) << said;
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   };
   const double whole = seconds(60);
   EXPECT_LT(seconds(whole / 20), whole / 2);

@@ -22,7 +22,7 @@ double seconds_since(Clock::time_point start) {
 
 [[noreturn]] void run_child(int to, const GuardLimits& limits,
                             const std::function<std::string()>& call) {
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   // Twice the limit: what is mapped but never touched is not held against the file.
   const auto bytes = static_cast<rlim_t>(2 * limits.megabytes * 1048576);
   const rlimit most{bytes, bytes};
