@@ -266,10 +266,30 @@ Status read_psd_header(Bytes bytes, Header& header) {
   return {};
 }
 
+// libav's decoder of Sun rasters counts bits in 32 bits, and ends the process when they overflow.
+Status check_sun_header(Bytes bytes) {
+  if (bytes.size() < 32) return damaged_error(ImageFormat::sun, "its header is cut off");
+  const std::uint8_t* data = raw(bytes);
+  const std::int64_t width = big_endian(data + 4, 4), height = big_endian(data + 8, 4);
+  const std::int64_t depth = big_endian(data + 12, 4);
+  constexpr std::int64_t most = INT32_MAX;
+  if (depth >= 1 && depth <= 32 && width <= most / depth &&
+      (width == 0 || height <= most / (width * depth))) {
+    return {};
+  }
+  return image_error(ImageFormat::sun,
+                     "it claims " + std::to_string(width) + " x " + std::to_string(height) +
+                         " pixels of " + std::to_string(depth) + " bits, more than can be counted",
+                     "Write it again as PNG");
+}
+
 }  // namespace
 
 Status read_libav_header(Bytes bytes, Header& header) {
   if (header.format == ImageFormat::psd) return read_psd_header(bytes, header);
+  if (header.format == ImageFormat::sun) {
+    if (Status status = check_sun_header(bytes); !status.ok()) return status;
+  }
   FrameHandle frame;
   Asked asked;
   const ReadRequest any_size{.limits = {.image_pixels = INT32_MAX}};
