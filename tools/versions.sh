@@ -28,6 +28,7 @@ TASKFLOW_VERSION=3.9.0
 PYTHON_PACKAGES=(
   pyarrow==26.0.1 numpy==2.4.6 pillow==13.0.0 trimesh==5.2.0 x-clip==0.14.4
   soundfile==0.14.0 cffi==2.1.1 pycparser==3.12 typing-extensions==4.16.0
+  tensorboard==2.21.0 protobuf==7.36.2 absl-py==2.5.1
 )
 # Others that open caches, for the tests: polars, and Hugging Face's datasets with what it imports.
 PYTHON_PACKAGES+=(
@@ -40,6 +41,8 @@ PYTHON_PACKAGES+=(
 PYTHON_PACKAGES_TORCH=(
   torch==2.13.0 jinja2==3.1.6 markupsafe==3.0.4 mpmath==1.3.0
   networkx==3.6.1 setuptools==80.9.0 sympy==1.14.0
+  # references for the optimizers, the moving average and the warm-up
+  lion-pytorch==0.2.5 ema-pytorch==0.4.8 beartype==0.23.1 pytorch-warmup==0.2.0
 )
 # libtorch_cpu links to these two even where no GPU is.
 PYTHON_PACKAGES_CPU=(nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
