@@ -1,0 +1,12 @@
+// One function a model: builds it from the fixture, runs every tag, and reports. A new model adds a
+// function here and its name in parity_check.cc.
+#pragma once
+
+#include "tests/parity/fixture.h"
+#include "tests/parity/report.h"
+
+namespace millrace {
+
+void check_vqgan(const Fixture& fixture, Report& report);
+
+}  // namespace millrace

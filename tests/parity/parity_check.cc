@@ -1,0 +1,65 @@
+// parity_check FIXTURE...: runs each fixture's model here and compares with what Python got.
+#include "tests/parity/models.h"
+
+#include <millrace/pipeline/error.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <torch/torch.h>
+
+namespace millrace {
+namespace {
+
+const std::map<std::string, std::function<void(const Fixture&, Report&)>> models = {
+    {"vqgan", check_vqgan},
+};
+
+void check(const std::string& path, Report& report) {
+  const Fixture fixture(path);
+  auto found = models.find(fixture.model());
+  if (found == models.end()) throw Error("there is no model '" + fixture.model() + "' here");
+  found->second(fixture, report);
+}
+
+}  // namespace
+}  // namespace millrace
+
+int main(int argc, char** argv) {
+  CLI::App app("Compares models with the Python packages: losses, outputs and gradients.");
+  std::vector<std::string> files;
+  millrace::Tolerance tolerance;
+  bool quiet = false;
+  int threads = 1;
+  app.footer("\nExample:\n  parity_check tests/parity/fixtures/*.pt\n");
+  app.add_option("fixtures", files, "made by the oracle scripts or by make_fixtures.py")
+      ->required();
+  app.add_option("--loss", tolerance.loss, "relative error of a loss")->capture_default_str();
+  app.add_option("--output", tolerance.output, "of an output")->capture_default_str();
+  app.add_option("--gradient", tolerance.gradient, "of a gradient")->capture_default_str();
+  app.add_option("--step", tolerance.step, "after optimizer steps")->capture_default_str();
+  app.add_option("--threads", threads, "of LibTorch; fixtures are made with 1")
+      ->capture_default_str();
+  app.add_flag("--quiet", quiet, "print failures only");
+  CLI11_PARSE(app, argc, argv);
+  torch::set_num_threads(threads);
+  int passed = 0, failed = 0;
+  for (const std::string& file : files) {
+    millrace::Report report(std::filesystem::path(file).filename().string(), tolerance, !quiet);
+    try {
+      millrace::check(file, report);
+    } catch (const std::exception& error) {
+      report.failure(error.what());
+    }
+    passed += report.passed();
+    failed += report.failed();
+  }
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}

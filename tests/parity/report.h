@@ -1,0 +1,55 @@
+// Compares tensors with those of a fixture and counts what passed.
+#pragma once
+
+#include <millrace/training/value.h>
+
+#include <set>
+#include <string>
+
+#include <torch/types.h>
+
+namespace millrace {
+
+struct Tolerance {
+  double loss = 1e-5;      // of the value
+  double output = 1e-5;    // norm of the difference over the norm
+  double gradient = 1e-4;  // likewise
+  double step = 1e-4;      // likewise
+};
+
+// Among gradients, those that are zero but for rounding: under 1e-5 of the largest.
+std::set<std::string> zero_gradients(const NamedTensors& gradients);
+
+class Report {
+ public:
+  Report(std::string file, const Tolerance& tolerance, bool verbose)
+      : file_(std::move(file)), tolerance_(tolerance), verbose_(verbose) {}
+
+  // `after_steps`: of a model that optimizers have moved.
+  void loss(const std::string& name, const torch::Tensor& ours, const torch::Tensor& wanted,
+            bool after_steps = false);
+  // Integers must be equal.
+  void output(const std::string& name, const torch::Tensor& ours, const torch::Tensor& wanted);
+  // One line for all gradients of a tag, naming the worst. Those that are zero but for rounding, on
+  // both sides, pass: e.g. of a bias before a norm that takes it away again.
+  void gradients(const std::string& tag, const NamedTensors& ours, const NamedTensors& wanted);
+  // Likewise for parameters after optimizer steps, and for buffers.
+  void tensors(const std::string& what, const NamedTensors& ours, const NamedTensors& wanted);
+  void failure(const std::string& why);
+
+  int passed() const { return passed_; }
+  int failed() const { return failed_; }
+
+ private:
+  void line(const std::string& name, double absolute, double relative, double limit,
+            const std::string& remark = "");
+  void compare_all(const std::string& what, const NamedTensors& ours, const NamedTensors& wanted,
+                   double limit, double floor);
+
+  std::string file_;
+  Tolerance tolerance_;
+  bool verbose_;
+  int passed_ = 0, failed_ = 0;
+};
+
+}  // namespace millrace

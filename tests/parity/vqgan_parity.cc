@@ -1,0 +1,191 @@
+#include "tests/parity/models.h"
+
+#include <millrace/pipeline/error.h>
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/models/module_tensors.h>
+#include <millrace/training/models/vgg16.h>
+#include <millrace/training/models/vqgan.h>
+#include <millrace/training/optimizer.h>
+
+#include <set>
+
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace {
+
+// The stand-in for VGG16 that the fixtures were made with, or VGG16 itself.
+PerceptualNet perceptual_net(const Fixture& fixture) {
+  if (fixture.has("param/_vgg.features.0.weight")) {
+    return Vgg16(fixture.with("param/_vgg."), "the fixture");
+  }
+  if (!fixture.has("param/_vgg.net.0.weight")) return {};
+  auto of = [&](const char* name) { return fixture.tensor(std::string("param/_vgg.net.") + name); };
+  return [weight = of("0.weight"), bias = of("0.bias"), out = of("4.weight"),
+          out_bias = of("4.bias")](const torch::Tensor& x) {
+    torch::Tensor y = torch::relu(torch::conv2d(x, weight, bias, 1, 1));
+    return torch::linear(torch::adaptive_avg_pool2d(y, {2, 2}).flatten(1), out, out_bias);
+  };
+}
+
+NamedTensors gradients(const VqganImpl& model) {
+  NamedTensors found;
+  for (const auto& [name, parameter] : parameter_tensors(model)) {
+    if (parameter.grad().defined()) found.emplace_back(name, parameter.grad());
+  }
+  return found;
+}
+
+void clear(VqganImpl& model) {
+  model.zero_grad(/*set_to_none=*/true);
+}
+
+class Run {
+ public:
+  Run(const Fixture& fixture, Report& report)
+      : fixture_(fixture), report_(report), model_(VqganConfig::from_json(fixture.config())) {
+    model_->set_perceptual_net(perceptual_net(fixture));
+    model_->set_draws(draws_);
+    load();
+    // A fixture does not say whether it was made in training mode; its quantizer does: outside
+    // training it has neither a loss nor gradients.
+    const bool trained = !fixture.has("loss/quantizer_aux") ||
+                         fixture.tensor("loss/quantizer_aux").item<double>() != 0 ||
+                         !fixture.with("grad/quantizer_aux/").empty();
+    model_->train(trained);
+    if (fixture.has("input/img")) pictures_ = fixture.tensor("input/img");
+  }
+
+  void generator() {
+    if (!fixture_.has("loss/gen")) return;
+    clear(*model_);
+    GeneratorLoss loss = model_->generator_loss(pictures_, {.discriminator_gradients = true});
+    const torch::Tensor fake = loss.pictures;
+    report_.loss("gen", loss.total, fixture_.tensor("loss/gen"));
+    compare_part("gen.recon", loss.reconstruction);
+    if (loss.perceptual.defined()) compare_part("gen.perceptual", loss.perceptual);
+    if (loss.adversarial.defined()) compare_part("gen.gen", loss.adversarial);
+    if (fixture_.has("output/gen.recon")) {
+      report_.output("gen.recon", fake, fixture_.tensor("output/gen.recon"));
+    }
+    loss.backward();
+    report_.gradients("gen", gradients(*model_), fixture_.with("grad/gen/"));
+  }
+
+  void quantizer() {
+    if (!fixture_.has("loss/quantizer_aux")) return;
+    clear(*model_);
+    const Quantized quantized = model_->encode(pictures_);
+    report_.loss("quantizer_aux", quantized.loss, fixture_.tensor("loss/quantizer_aux"));
+    if (fixture_.has("output/quantizer_aux.ids")) {
+      report_.output("quantizer_aux.ids", quantized.indices,
+                     fixture_.tensor("output/quantizer_aux.ids"));
+    }
+    if (quantized.loss.requires_grad()) quantized.loss.backward();
+    report_.gradients("quantizer_aux", gradients(*model_), fixture_.with("grad/quantizer_aux/"));
+  }
+
+  void discriminator() {
+    if (!fixture_.has("loss/discr")) return;
+    clear(*model_);
+    const torch::Tensor loss = model_->discriminator_loss(pictures_);
+    report_.loss("discr", loss, fixture_.tensor("loss/discr"));
+    loss.backward();
+    report_.gradients("discr", gradients(*model_), fixture_.with("grad/discr/"));
+  }
+
+  void finish() {
+    if (const NamedTensors wanted = fixture_.with("buffer_after/"); !wanted.empty()) {
+      NamedTensors ours;
+      for (const auto& [name, tensor] : wanted) {
+        for (const auto& item : model_->named_buffers()) {
+          if (item.key() == name) ours.emplace_back(name, item.value());
+        }
+      }
+      report_.tensors("buffers after", ours, wanted);
+    }
+    if (draws_->left() > 0)
+      report_.failure(std::to_string(draws_->left()) + " draws were not used");
+  }
+
+  // Generator and discriminator take turns, each with a picture batch of its own.
+  void steps() {
+    if (!fixture_.has("step/config")) return;
+    load();
+    clear(*model_);
+    model_->train();
+    const auto config = nlohmann::json::parse(fixture_.text("step/config"));
+    const DiscriminatorOptions options{.gradient_penalty = config.at("gradient_penalty")};
+    Optimizer generator(model_->generator_parameters(), {.lr = config.at("lr")});
+    Optimizer discriminator(model_->discriminator_parameters(), {.lr = config.at("lr")});
+    for (int i = 0; i < config.at("steps").get<int>(); ++i) {
+      const std::string at = std::to_string(i);
+      GeneratorLoss loss =
+          model_->generator_loss(fixture_.tensor("step/input/" + std::to_string(2 * i)));
+      report_.loss("step " + at + " gen", loss.total, fixture_.tensor("step/loss/" + at + ".gen"),
+                   i > 0);
+      loss.backward();
+      generator.step();
+      generator.zero_grad();
+      const torch::Tensor discr = model_->discriminator_loss(
+          fixture_.tensor("step/input/" + std::to_string(2 * i + 1)), options);
+      report_.loss("step " + at + " discr", discr, fixture_.tensor("step/loss/" + at + ".discr"),
+                   i > 0);
+      discr.backward();
+      discriminator.step();
+      discriminator.zero_grad();
+    }
+    // Adam moves a parameter without a gradient by the sign of its rounding errors.
+    std::set<std::string> aimless = zero_gradients(fixture_.with("grad/discr/"));
+    for (const std::string& name : zero_gradients(fixture_.with("grad/gen/"))) {
+      if (!name.starts_with("discr.")) aimless.insert(name);
+    }
+    auto moved = [&](NamedTensors tensors) {
+      std::erase_if(tensors, [&](const auto& item) { return aimless.contains(item.first); });
+      return tensors;
+    };
+    report_.tensors("parameters after steps", moved(parameter_tensors(*model_)),
+                    moved(fixture_.with("step/after/")));
+  }
+
+ private:
+  void load() {
+    NamedTensors parameters = parameter_tensors(*model_);
+    Dict wanted;
+    for (const auto& [name, tensor] : fixture_.with("param/")) {
+      if (!name.starts_with("_vgg.")) wanted.set(name, tensor);
+    }
+    copy_tensors(wanted, parameters, "the fixture");
+    torch::NoGradGuard no_grad;
+    for (auto& item : model_->named_buffers()) {
+      if (fixture_.has("buffer/" + item.key())) {
+        item.value().copy_(fixture_.tensor("buffer/" + item.key()));
+      }
+    }
+  }
+
+  void compare_part(const std::string& name, const torch::Tensor& ours) {
+    if (fixture_.has("loss/" + name)) report_.loss(name, ours, fixture_.tensor("loss/" + name));
+  }
+
+  const Fixture& fixture_;
+  Report& report_;
+  Vqgan model_;
+  std::shared_ptr<Draws> draws_ = fixture_.draws();
+  torch::Tensor pictures_;
+};
+
+}  // namespace
+
+void check_vqgan(const Fixture& fixture, Report& report) {
+  Run run(fixture, report);
+  run.generator();
+  run.quantizer();
+  run.discriminator();
+  run.finish();
+  run.steps();
+}
+
+}  // namespace millrace

@@ -1,0 +1,109 @@
+// What parity_check cannot see: VGG16, sizes, and the way through the codes.
+#include "tests/reference.h"
+
+#include <millrace/pipeline/error.h>
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/models/vgg16.h>
+#include <millrace/training/models/vqgan.h>
+
+#include <string>
+
+#include <torch/torch.h>
+
+namespace millrace {
+namespace {
+
+VqganConfig tiny() {
+  return {.dim = 16, .layers = 2, .codebook_size = 64, .discr_layers = 1, .num_resnet_blocks = {0}};
+}
+
+TEST(Vqgan, CodesGiveTheReconstructionBack) {
+  for (bool lookup_free : {true, false}) {
+    torch::manual_seed(1);
+    VqganConfig config = tiny();
+    config.lookup_free_quantization = lookup_free;
+    config.vq.codebook_dim = 8;
+    Vqgan model(config);
+    torch::NoGradGuard no_grad;
+    const torch::Tensor pictures = torch::rand({2, 3, 16, 24});
+    model->eval();
+    const torch::Tensor whole = model->reconstruct(pictures);
+    const Quantized codes = model->encode(pictures);
+    EXPECT_EQ(codes.indices.sizes(), (std::vector<std::int64_t>{2, 4, 6}));
+    EXPECT_LT(codes.indices.max().item<std::int64_t>(), 64);
+    EXPECT_TRUE(torch::allclose(model->decode_indices(codes.indices), whole, 1e-5, 1e-6));
+  }
+}
+
+TEST(Vqgan, SaysWhichSizeItCannotTake) {
+  Vqgan model(tiny());
+  try {
+    model->reconstruct(torch::rand({1, 3, 16, 18}));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("multiples of 4"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(model->reconstruct(torch::rand({1, 1, 16, 16})), Error);
+  EXPECT_THROW(Vqgan(VqganConfig{.dim = 20}), Error);
+  VqganConfig odd = tiny();
+  odd.codebook_size = 100;
+  EXPECT_THROW(Vqgan{odd}, Error);
+}
+
+TEST(Vqgan, ConfigurationGoesThroughJson) {
+  VqganConfig config = tiny();
+  config.lfq.soft_clamp_input_value = 3;
+  config.layer_mults = {1, 3};
+  const VqganConfig again = VqganConfig::from_json(config.to_json());
+  EXPECT_EQ(again.to_json(), config.to_json());
+  EXPECT_EQ(again.layer_dims(), (std::vector<std::int64_t>{16, 48}));
+  EXPECT_THROW(VqganConfig::from_json(R"({"dim": 16, "dimm": 3})"), Error);
+  EXPECT_THROW(VqganConfig::from_json(R"({"dim": "wide"})"), Error);
+}
+
+TEST(Vqgan, EveryParameterBelongsToOneOptimizer) {
+  Vqgan model(tiny());
+  EXPECT_EQ(model->generator_parameters().size() + model->discriminator_parameters().size(),
+            model->parameters().size());
+}
+
+// Torchvision's architecture with a sixteenth of its channels.
+TEST(Vgg16, EqualsTorchvisionsNetwork) {
+  if (!MILLRACE_PYTHON_TORCH) GTEST_SKIP() << "Python cannot import torch here";
+  TemporaryFolder folder;
+  run_python(R"(
+import sys, torch
+from torch import nn
+torch.manual_seed(0)
+features, inputs = [], 3
+for width in [4, 4, 'M', 8, 8, 'M', 16, 16, 16, 'M', 32, 32, 32, 'M', 32, 32, 32, 'M']:
+    if width == 'M': features.append(nn.MaxPool2d(2, 2))
+    else: features += [nn.Conv2d(inputs, width, 3, padding=1), nn.ReLU(True)]; inputs = width
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(*features)
+        self.avgpool = nn.AdaptiveAvgPool2d(7)
+        self.classifier = nn.Sequential(nn.Linear(32 * 49, 64), nn.ReLU(), nn.Dropout(), nn.Linear(64, 64), nn.ReLU(), nn.Dropout(), nn.Linear(64, 10))
+net = Net().eval()
+state = net.state_dict()
+net.classifier = nn.Sequential(*net.classifier[:-2])
+x = torch.rand(2, 3, 64, 48)
+with torch.no_grad(): y = net.classifier(torch.flatten(net.avgpool(net.features(x)), 1))
+torch.save(state, sys.argv[1])
+torch.save({'x': x, 'y': y}, sys.argv[2])
+)",
+             (folder / "vgg.pt").string() + " " + (folder / "xy.pt").string());
+  const Vgg16 vgg = Vgg16::from_file(folder / "vgg.pt");
+  const Value pair = read_checkpoint(folder / "xy.pt");
+  EXPECT_TRUE(torch::allclose(vgg(pair["x"].as_tensor()), pair["y"].as_tensor(), 1e-5, 1e-7));
+  try {
+    Vgg16::from_file(folder / "xy.pt");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no tensor 'features.0.weight'"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,28 @@
+#include <millrace/pipeline/error.h>
+#include <millrace/training/models/draws.h>
+
+#include <c10/util/StringUtil.h>
+#include <torch/torch.h>
+
+namespace millrace {
+
+torch::Tensor Draws::replay(torch::IntArrayRef shape) {
+  if (next_ == recorded_.size()) {
+    throw Error(c10::str("the model draws more random tensors than the ", next_, " recorded"));
+  }
+  const auto& [name, values] = recorded_[next_++];
+  if (values.sizes() != shape) {
+    throw Error(c10::str("the model draws ", shape, ", but ", name, " is ", values.sizes()));
+  }
+  return values;
+}
+
+torch::Tensor Draws::normal(torch::IntArrayRef shape) {
+  return replays_ ? replay(shape) : torch::randn(shape);
+}
+
+torch::Tensor Draws::uniform(torch::IntArrayRef shape) {
+  return replays_ ? replay(shape) : torch::rand(shape);
+}
+
+}  // namespace millrace

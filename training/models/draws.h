@@ -1,0 +1,38 @@
+// The random numbers that a model draws while it runs. They come from torch's generator, in the
+// order in which the Python models draw theirs, or from a recording, so that a test can feed a
+// model the very numbers that Python drew.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/types.h>
+
+namespace millrace {
+
+class Draws {
+ public:
+  Draws() = default;
+  // Replays tensors in this order; each is (name, values), the name being for messages.
+  explicit Draws(std::vector<std::pair<std::string, torch::Tensor>> recorded)
+      : recorded_(std::move(recorded)), replays_(true) {}
+
+  // torch.randn, on the CPU.
+  torch::Tensor normal(torch::IntArrayRef shape);
+  // torch.rand, or a tensor's uniform_(0, 1).
+  torch::Tensor uniform(torch::IntArrayRef shape);
+
+  // How many recorded tensors have not been asked for.
+  std::size_t left() const { return recorded_.size() - next_; }
+
+ private:
+  torch::Tensor replay(torch::IntArrayRef shape);
+
+  std::vector<std::pair<std::string, torch::Tensor>> recorded_;
+  std::size_t next_ = 0;
+  bool replays_ = false;
+};
+
+}  // namespace millrace

@@ -1,0 +1,166 @@
+#include <millrace/pipeline/error.h>
+#include <millrace/training/models/lfq.h>
+
+#include <bit>
+
+#include <c10/util/StringUtil.h>
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace F = torch::nn::functional;
+
+namespace {
+
+constexpr double inverse_temperature = 100;
+
+// The sum of -p log p over the last dimension, the logarithm clamped as the package clamps it.
+torch::Tensor entropy(const torch::Tensor& p) {
+  return (-p * p.clamp_min(1e-5).log()).sum(-1);
+}
+
+}  // namespace
+
+CosineLinearImpl::CosineLinearImpl(std::int64_t in, std::int64_t out, double scale)
+    : scale_(scale) {
+  weight_ = register_parameter("weight", torch::randn({in, out}));
+}
+
+torch::Tensor CosineLinearImpl::forward(const torch::Tensor& x) {
+  const auto rows = F::NormalizeFuncOptions().dim(-1);
+  const auto columns = F::NormalizeFuncOptions().dim(0);
+  return torch::matmul(F::normalize(x, rows), F::normalize(weight_, columns)) * scale_;
+}
+
+LfqImpl::LfqImpl(LfqOptions options) : options_(options) {
+  auto& o = options_;
+  if (o.codebook_size == 0 && o.dim > 0 && o.dim < 31) o.codebook_size = std::int64_t{1} << o.dim;
+  if (o.codebook_size < 2 || !std::has_single_bit(static_cast<std::uint64_t>(o.codebook_size))) {
+    throw Error(c10::str("the size of a lookup-free codebook must be a power of 2, but is ",
+                         o.codebook_size))
+        .kind(ErrorKind::usage)
+        .hint(c10::str("Take ", std::bit_ceil(static_cast<std::uint64_t>(o.codebook_size | 2))));
+  }
+  keep_codebooks_ = o.keep_num_codebooks_dim.value_or(o.num_codebooks > 1);
+  if (o.num_codebooks < 1 || (o.num_codebooks > 1 && !keep_codebooks_) ||
+      !(o.frac_per_sample_entropy > 0 && o.frac_per_sample_entropy <= 1) ||
+      o.soft_clamp_input_value.value_or(o.codebook_scale) < o.codebook_scale) {
+    throw Error("the options of the lookup-free quantizer contradict each other")
+        .kind(ErrorKind::usage);
+  }
+  bits_ = std::countr_zero(static_cast<std::uint64_t>(o.codebook_size));
+  const std::int64_t codes = bits_ * o.num_codebooks;
+  if (o.dim == 0) o.dim = codes;
+  if (o.dim != codes) {
+    if (o.cosine_sim_project_in) {
+      cosine_in_ = register_module(
+          "project_in",
+          CosineLinear(o.dim, codes, o.cosine_sim_project_in_scale.value_or(o.codebook_scale)));
+    } else {
+      linear_in_ = register_module(
+          "project_in",
+          torch::nn::Linear(torch::nn::LinearOptions(o.dim, codes).bias(o.projection_has_bias)));
+    }
+    linear_out_ = register_module(
+        "project_out",
+        torch::nn::Linear(torch::nn::LinearOptions(codes, o.dim).bias(o.projection_has_bias)));
+  }
+  mask_ = register_buffer("mask", torch::pow(2, torch::arange(bits_ - 1, -1, -1)));
+}
+
+torch::Tensor LfqImpl::project_in(const torch::Tensor& x) {
+  torch::Tensor y = x;
+  if (linear_in_) y = linear_in_->forward(x);
+  if (cosine_in_) y = cosine_in_->forward(x);
+  if (!options_.soft_clamp_input_value) return y;
+  const double limit = *options_.soft_clamp_input_value;
+  return (y / limit).tanh() * limit;
+}
+
+Quantized LfqImpl::forward(const torch::Tensor& features) {
+  torch::Tensor x = features.to(torch::kFloat32);
+  const bool transpose = options_.channel_first.value_or(x.dim() >= 4);
+  std::vector<std::int64_t> outer;  // the shape without the batch and the channels
+  if (transpose) {
+    x = x.movedim(1, -1);
+    outer = x.sizes().slice(1, static_cast<std::size_t>(x.dim()) - 2).vec();
+    x = x.reshape({x.size(0), -1, x.size(-1)});
+  }
+  if (x.size(-1) != options_.dim) {
+    throw Error(c10::str("the quantizer takes ", options_.dim, " channels, but got ", x.size(-1)))
+        .kind(ErrorKind::usage);
+  }
+  x = project_in(x);
+  x = x.reshape({x.size(0), x.size(1), options_.num_codebooks, bits_});
+
+  const torch::Tensor scale = torch::full_like(x, options_.codebook_scale);
+  const torch::Tensor signs = torch::where(x > 0, scale, -scale);
+  Quantized result;
+  result.indices = ((x > 0).to(torch::kInt64) * mask_).sum(-1);
+  add_losses(x, signs, result);
+
+  // Straight through: the value is the sign, the gradient that of the input.
+  torch::Tensor codes = is_training() ? x + (signs - x).detach() : signs;
+  codes = codes.flatten(2);
+  if (linear_out_) codes = linear_out_->forward(codes);
+  if (transpose) {
+    std::vector<std::int64_t> shape{codes.size(0)};
+    shape.insert(shape.end(), outer.begin(), outer.end());
+    std::vector<std::int64_t> index_shape = shape;
+    shape.push_back(codes.size(-1));
+    codes = codes.reshape(shape).movedim(-1, 1);
+    index_shape.push_back(options_.num_codebooks);
+    result.indices = result.indices.reshape(index_shape);
+  }
+  if (!keep_codebooks_) result.indices = result.indices.squeeze(-1);
+  result.features = codes;
+  return result;
+}
+
+void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
+                         Quantized& result) {
+  result.loss = torch::zeros({}, input.options());
+  if (!is_training()) return;
+  const std::int64_t vectors = input.size(0) * input.size(1);
+  torch::Tensor chosen;
+  if (options_.frac_per_sample_entropy < 1) {
+    const auto kept =
+        static_cast<std::int64_t>(static_cast<double>(vectors) * options_.frac_per_sample_entropy);
+    chosen = draws_->normal({vectors}).argsort().lt(kept).to(input.device());
+  }
+  if (!torch::GradMode::is_enabled()) return;  // nobody could use the loss
+  if (!codebook_.defined() || codebook_.device() != input.device()) {
+    torch::Tensor numbers = torch::arange(options_.codebook_size, mask_.options()).unsqueeze(-1);
+    codebook_ = torch::where(numbers.bitwise_and(mask_) != 0, options_.codebook_scale,
+                             -options_.codebook_scale)
+                    .to(input.options());
+  }
+  // The softmax over the negative squared distances, without the terms that are the same for all.
+  torch::Tensor p = (torch::matmul(input, codebook_.t()) * (2 * inverse_temperature))
+                        .softmax(-1)
+                        .flatten(0, 1);  // [vectors, codebooks, codes]
+  if (chosen.defined()) p = p.index({chosen});
+  result.per_sample_entropy = entropy(p).mean();
+  result.batch_entropy = entropy(p.mean(0)).mean();
+  result.loss = (result.per_sample_entropy - options_.diversity_gamma * result.batch_entropy) *
+                options_.entropy_loss_weight;
+  if (options_.commitment_loss_weight > 0) {
+    result.commitment = options_.use_code_agnostic_commit_loss
+                            ? F::mse_loss(input.square(), signs.square())
+                            : F::mse_loss(input, signs);
+    result.loss = result.loss + result.commitment * options_.commitment_loss_weight;
+  }
+}
+
+torch::Tensor LfqImpl::decode(const torch::Tensor& indices) {
+  torch::Tensor numbers = keep_codebooks_ ? indices : indices.unsqueeze(-1);
+  torch::Tensor codes = torch::where(numbers.unsqueeze(-1).bitwise_and(mask_) != 0,
+                                     options_.codebook_scale, -options_.codebook_scale)
+                            .to(torch::kFloat32)
+                            .flatten(-2);
+  if (linear_out_) codes = linear_out_->forward(codes);
+  const bool image = indices.dim() >= (keep_codebooks_ ? 4 : 3);
+  return options_.channel_first.value_or(image) ? codes.movedim(-1, 1) : codes;
+}
+
+}  // namespace millrace

@@ -1,0 +1,36 @@
+#include <millrace/training/models/module_tensors.h>
+
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace {
+
+void collect(const torch::nn::Module& module, const std::string& prefix, NamedTensors& tensors) {
+  auto add = [&](const auto& items) {
+    for (const auto& item : items) {
+      if (item.value().defined()) tensors.emplace_back(prefix + item.key(), item.value());
+    }
+  };
+  add(module.named_parameters(/*recurse=*/false));
+  add(module.named_buffers(/*recurse=*/false));
+  for (const auto& child : module.named_children()) {
+    collect(*child.value(), prefix + child.key() + ".", tensors);
+  }
+}
+
+}  // namespace
+
+NamedTensors state_tensors(const torch::nn::Module& module) {
+  NamedTensors tensors;
+  collect(module, "", tensors);
+  return tensors;
+}
+
+NamedTensors parameter_tensors(const torch::nn::Module& module) {
+  NamedTensors tensors;
+  for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value());
+  return tensors;
+}
+
+}  // namespace millrace

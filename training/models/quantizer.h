@@ -1,0 +1,16 @@
+// What all quantizers give: the features as codes, which codes, and a loss that trains them.
+#pragma once
+
+#include <torch/types.h>
+
+namespace millrace {
+
+struct Quantized {
+  torch::Tensor features;  // of the input's shape
+  torch::Tensor indices;   // int64, one per feature vector (and per codebook, if there are several)
+  torch::Tensor loss;      // a scalar; 0 outside training and where no gradients are kept
+  // Parts of the loss, before their weights; undefined outside training.
+  torch::Tensor per_sample_entropy, batch_entropy, commitment;
+};
+
+}  // namespace millrace

@@ -1,0 +1,149 @@
+#include <millrace/pipeline/error.h>
+#include <millrace/training/models/vector_quantizer.h>
+
+#include <c10/util/StringUtil.h>
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace F = torch::nn::functional;
+
+namespace {
+
+torch::Tensor unit(const torch::Tensor& x) {
+  return F::normalize(x, F::NormalizeFuncOptions().dim(-1));
+}
+
+}  // namespace
+
+CodebookImpl::CodebookImpl(const VectorQuantizerOptions& options) : options_(options) {
+  torch::Tensor codes = torch::zeros({1, options.codebook_size, options.codebook_dim});
+  if (!options.kmeans_init) {
+    torch::nn::init::kaiming_uniform_(codes);
+    if (options.use_cosine_sim) codes = unit(codes);
+  }
+  // A float, as the package has it.
+  initted_ = register_buffer("initted", torch::full({1}, options.kmeans_init ? 0.0F : 1.0F));
+  cluster_size_ = register_buffer("cluster_size", torch::zeros({1, options.codebook_size}));
+  embed_avg_ = register_buffer("embed_avg", codes.clone());
+  embed_ = register_buffer("embed", codes);
+}
+
+torch::Tensor CodebookImpl::distances(const torch::Tensor& x, const torch::Tensor& codes) const {
+  const torch::Tensor products = torch::matmul(x, codes.t());
+  if (options_.use_cosine_sim) return products;
+  const torch::Tensor squares =
+      x.square().sum(-1, true) + codes.square().sum(-1).unsqueeze(0) - 2 * products;
+  return -squares.clamp_min(0).sqrt();
+}
+
+torch::Tensor CodebookImpl::nearest(const torch::Tensor& x) {
+  return distances(x, embed_[0]).argmax(-1);
+}
+
+torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t count) const {
+  const std::int64_t there = x.size(0);
+  torch::Tensor chosen = there >= count ? torch::randperm(there, torch::kInt64).slice(0, 0, count)
+                                        : torch::randint(0, there, {count}, torch::kInt64);
+  return x.index_select(0, chosen.to(x.device()));
+}
+
+void CodebookImpl::start(const torch::Tensor& x) {
+  if (initted_.item<float>() != 0) return;
+  torch::Tensor means = sample(x, options_.codebook_size);
+  torch::Tensor counts;
+  for (int i = 0; i < options_.kmeans_iters; ++i) {
+    const torch::Tensor buckets = distances(x, means).argmax(-1);
+    counts = torch::bincount(buckets, {}, options_.codebook_size).to(x.scalar_type());
+    torch::Tensor sums = torch::zeros_like(means).index_add_(0, buckets, x);
+    sum_over_ranks(counts);
+    sum_over_ranks(sums);
+    torch::Tensor next = sums / counts.clamp_min(1).unsqueeze(-1);
+    if (options_.use_cosine_sim) next = unit(next);
+    means = torch::where((counts == 0).unsqueeze(-1), means, next);
+  }
+  embed_.copy_(means.unsqueeze(0));
+  embed_avg_.copy_((means * counts.unsqueeze(-1)).unsqueeze(0));
+  cluster_size_.copy_(counts.unsqueeze(0));
+  initted_.fill_(1);
+}
+
+void CodebookImpl::follow(const torch::Tensor& x, const torch::Tensor& indices) {
+  torch::Tensor counts = torch::bincount(indices, {}, options_.codebook_size).to(x.scalar_type());
+  torch::Tensor sums = torch::zeros_like(embed_[0]).index_add_(0, indices, x);
+  sum_over_ranks(counts);
+  sum_over_ranks(sums);
+  cluster_size_.lerp_(counts.unsqueeze(0), 1 - options_.decay);
+  embed_avg_.lerp_(sums.unsqueeze(0), 1 - options_.decay);
+  const torch::Tensor total = cluster_size_.sum(-1, true);
+  const torch::Tensor smooth =
+      (cluster_size_ + options_.eps) /
+      (total + static_cast<double>(options_.codebook_size) * options_.eps) * total;
+  torch::Tensor codes = embed_avg_ / smooth.unsqueeze(-1);
+  if (options_.use_cosine_sim) codes = unit(codes);
+  embed_.copy_(codes);
+  replace_dead(x);
+}
+
+void CodebookImpl::replace_dead(const torch::Tensor& x) {
+  const double threshold = options_.threshold_ema_dead_code;
+  if (threshold == 0) return;
+  const torch::Tensor dead = (cluster_size_[0] < threshold).nonzero().squeeze(-1);
+  if (dead.numel() == 0) return;
+  torch::Tensor fresh = sample(options_.use_cosine_sim ? unit(x) : x, dead.numel());
+  embed_[0].index_copy_(0, dead, fresh);
+  embed_avg_[0].index_copy_(0, dead, fresh * threshold);
+  cluster_size_[0].index_fill_(0, dead, threshold);
+}
+
+VectorQuantizerImpl::VectorQuantizerImpl(const VectorQuantizerOptions& options)
+    : options_(options) {
+  auto& o = options_;
+  if (o.codebook_dim == 0) o.codebook_dim = o.dim;
+  if (o.dim < 1 || o.codebook_size < 1 || o.codebook_dim < 1) {
+    throw Error(c10::str("a codebook of ", o.codebook_size, " codes of ", o.codebook_dim,
+                         " dimensions for ", o.dim, " channels cannot be"))
+        .kind(ErrorKind::usage);
+  }
+  if (o.codebook_dim != o.dim) {
+    project_in_ = register_module("project_in", torch::nn::Linear(o.dim, o.codebook_dim));
+    project_out_ = register_module("project_out", torch::nn::Linear(o.codebook_dim, o.dim));
+  }
+  codebook_ = register_module("_codebook", Codebook(o));
+}
+
+Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
+  const std::int64_t batch = features.size(0), height = features.size(2), width = features.size(3);
+  torch::Tensor x = features.to(torch::kFloat32).flatten(2).transpose(1, 2);
+  if (project_in_) x = project_in_->forward(x);
+  if (options_.use_cosine_sim) x = unit(x);
+  Quantized result;
+  torch::Tensor codes;
+  {
+    torch::NoGradGuard no_grad;
+    const torch::Tensor flat = x.detach().reshape({-1, x.size(-1)});
+    codebook_->start(flat);
+    const torch::Tensor indices = codebook_->nearest(flat);
+    codes = codebook_->codes().index_select(0, indices).reshape(x.sizes());
+    // The output has the codes of before the update.
+    if (is_training()) codebook_->follow(flat, indices);
+    result.indices = indices.reshape({batch, height, width});
+  }
+  result.loss = torch::zeros({}, x.options());
+  if (is_training()) {
+    result.commitment = F::mse_loss(codes, x);
+    result.loss = result.commitment * options_.commitment_weight;
+    codes = x + (codes - x).detach();
+  }
+  if (project_out_) codes = project_out_->forward(codes);
+  result.features = codes.transpose(1, 2).reshape({batch, -1, height, width});
+  return result;
+}
+
+torch::Tensor VectorQuantizerImpl::decode(const torch::Tensor& indices) {
+  torch::Tensor codes = codebook_->codes().index_select(0, indices.flatten());
+  if (project_out_) codes = project_out_->forward(codes);
+  return codes.reshape({indices.size(0), indices.size(1), indices.size(2), -1}).movedim(-1, 1);
+}
+
+}  // namespace millrace

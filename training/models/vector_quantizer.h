@@ -1,0 +1,72 @@
+// The vector quantizer with a codebook that follows the features as a moving average. Names,
+// defaults and arithmetic are those of vector-quantize-pytorch 1.14.24, so weights go both ways.
+//
+//   VectorQuantizer quantizer({.dim = 64, .codebook_size = 512, .codebook_dim = 32});
+//   Quantized result = quantizer->forward(features);      // [batch, 64, height, width]
+#pragma once
+
+#include <millrace/training/models/quantizer.h>
+
+#include <cstdint>
+#include <functional>
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+
+namespace millrace {
+
+struct VectorQuantizerOptions {
+  std::int64_t dim = 0;
+  std::int64_t codebook_size = 512;
+  std::int64_t codebook_dim = 0;  // 0: as `dim`, without projections
+  double decay = 0.8;
+  double eps = 1e-5;
+  double commitment_weight = 1;
+  // The codebook starts as the means of the first batch's features.
+  bool kmeans_init = false;
+  int kmeans_iters = 10;
+  bool use_cosine_sim = false;
+  double threshold_ema_dead_code = 0;  // codes used less than this are replaced by features
+};
+
+class CodebookImpl : public torch::nn::Module {
+ public:
+  explicit CodebookImpl(const VectorQuantizerOptions& options);
+
+  // Which code is nearest to each of [vectors, dim].
+  torch::Tensor nearest(const torch::Tensor& x);
+  torch::Tensor codes() const { return embed_[0]; }
+  void start(const torch::Tensor& x);  // by k-means, unless it has been
+  void follow(const torch::Tensor& x, const torch::Tensor& indices);
+
+  // Sums a tensor over all ranks in place; nothing by default.
+  std::function<void(torch::Tensor&)> sum_over_ranks = [](torch::Tensor&) {};
+
+ private:
+  torch::Tensor distances(const torch::Tensor& x, const torch::Tensor& codes) const;
+  torch::Tensor sample(const torch::Tensor& x, std::int64_t count) const;
+  void replace_dead(const torch::Tensor& x);
+
+  VectorQuantizerOptions options_;
+  torch::Tensor initted_, cluster_size_, embed_avg_, embed_;
+};
+TORCH_MODULE(Codebook);
+
+class VectorQuantizerImpl : public torch::nn::Module {
+ public:
+  explicit VectorQuantizerImpl(const VectorQuantizerOptions& options);
+
+  // [batch, channels, height, width]
+  Quantized forward(const torch::Tensor& features);
+  // [batch, height, width] to features
+  torch::Tensor decode(const torch::Tensor& indices);
+  Codebook& codebook() { return codebook_; }
+
+ private:
+  VectorQuantizerOptions options_;
+  torch::nn::Linear project_in_{nullptr}, project_out_{nullptr};
+  Codebook codebook_{nullptr};
+};
+TORCH_MODULE(VectorQuantizer);
+
+}  // namespace millrace

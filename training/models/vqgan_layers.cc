@@ -1,0 +1,112 @@
+#include "vqgan_layers.h"
+
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace nn = torch::nn;
+
+namespace {
+
+constexpr double slope = 0.1;
+constexpr std::int64_t discriminator_groups = 16;
+constexpr std::int64_t discriminator_kernel = 5;
+
+nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding = 0,
+                std::int64_t stride = 1) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).padding(padding).stride(stride));
+}
+
+nn::LeakyReLU leaky() {
+  return nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(slope));
+}
+
+// A convolution, perhaps a norm, and the activation: "0", "1" and so on, as in a Sequential.
+// LibTorch's own Sequential cannot stand inside another.
+class ConvBlockImpl : public nn::Module {
+ public:
+  explicit ConvBlockImpl(nn::Sequential parts) : parts_(std::move(parts)) {
+    for (const auto& item : parts_->named_children()) register_module(item.key(), item.value());
+  }
+  torch::Tensor forward(const torch::Tensor& x) { return parts_->forward(x); }
+
+ private:
+  nn::Sequential parts_;  // not registered itself: its name would come between
+};
+TORCH_MODULE(ConvBlock);
+
+// x + net(x)
+class ResidualImpl : public nn::Module {
+ public:
+  explicit ResidualImpl(nn::Sequential net) : net_(register_module("net", std::move(net))) {}
+  torch::Tensor forward(const torch::Tensor& x) { return net_->forward(x) + x; }
+
+ private:
+  nn::Sequential net_;
+};
+TORCH_MODULE(Residual);
+
+Residual encoder_block(std::int64_t dim, std::int64_t groups) {
+  return Residual(nn::Sequential(conv(dim, dim, 3, 1), nn::GroupNorm(groups, dim), leaky(),
+                                 conv(dim, dim, 3, 1), nn::GroupNorm(groups, dim), leaky(),
+                                 conv(dim, dim, 1)));
+}
+
+Residual decoder_block(std::int64_t dim, std::int64_t groups) {
+  const auto glu = nn::GLUOptions(1);
+  return Residual(nn::Sequential(conv(dim, 2 * dim, 3, 1), nn::GLU(glu), nn::GroupNorm(groups, dim),
+                                 conv(dim, 2 * dim, 3, 1), nn::GLU(glu), nn::GroupNorm(groups, dim),
+                                 conv(dim, dim, 1)));
+}
+
+nn::ConvTranspose2d upsample(std::int64_t in, std::int64_t out) {
+  return nn::ConvTranspose2d(nn::ConvTranspose2dOptions(in, out, 4).stride(2).padding(1));
+}
+
+}  // namespace
+
+// Layers are made in the order in which Python makes them, so that the same seed gives the same
+// weights.
+EncoderDecoderImpl::EncoderDecoderImpl(const VqganConfig& config) {
+  std::vector<nn::AnyModule> encoders, decoders;  // the latter from the last to the first
+  std::int64_t in = config.dim;
+  const std::vector<std::int64_t> dims = config.layer_dims();
+  const std::vector<std::int64_t> blocks = config.blocks_per_layer();
+  for (std::size_t layer = 0; layer < dims.size(); ++layer) {
+    const std::int64_t out = dims[layer];
+    encoders.emplace_back(ConvBlock(nn::Sequential(conv(in, out, 4, 1, 2), leaky())));
+    decoders.emplace_back(ConvBlock(nn::Sequential(upsample(out, in), leaky())));
+    for (std::int64_t i = 0; i < blocks[layer]; ++i) {
+      encoders.emplace_back(encoder_block(out, config.resnet_groups));
+      decoders.emplace_back(decoder_block(out, config.resnet_groups));
+    }
+    in = out;
+  }
+  const std::int64_t kernel = config.first_conv_kernel_size;
+  encoders_->push_back(conv(config.channels, config.dim, kernel, kernel / 2));
+  for (nn::AnyModule& module : encoders) encoders_->push_back(std::move(module));
+  for (std::size_t i = decoders.size(); i > 0; --i)
+    decoders_->push_back(std::move(decoders[i - 1]));
+  last_ = conv(config.dim, config.channels, 1);
+  decoders_->push_back(last_);
+  register_module("encoders", encoders_);
+  register_module("decoders", decoders_);
+}
+
+DiscriminatorImpl::DiscriminatorImpl(const VqganConfig& config) {
+  constexpr std::int64_t kernel = discriminator_kernel;
+  std::int64_t in = config.dim;
+  layers_->push_back(
+      ConvBlock(nn::Sequential(conv(config.channels, in, kernel, kernel / 2), leaky())));
+  for (std::int64_t layer = 0; layer < config.discr_layers; ++layer) {
+    const std::int64_t out = config.dim << layer;
+    layers_->push_back(ConvBlock(
+        nn::Sequential(conv(in, out, 4, 1, 2), nn::GroupNorm(discriminator_groups, out), leaky())));
+    in = out;
+  }
+  to_logits_ = nn::Sequential(conv(in, in, 1), leaky(), conv(in, 1, 4));
+  register_module("layers", layers_);
+  register_module("to_logits", to_logits_);
+}
+
+}  // namespace millrace

@@ -1,0 +1,40 @@
+// The networks inside the VQGAN-VAE: the convolutional encoder and decoder, and the discriminator
+// that looks at patches. Private to training/models.
+#pragma once
+
+#include <millrace/training/models/vqgan_config.h>
+
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+
+namespace millrace {
+
+class EncoderDecoderImpl : public torch::nn::Module {
+ public:
+  explicit EncoderDecoderImpl(const VqganConfig& config);
+
+  torch::Tensor encode(const torch::Tensor& image) { return encoders_->forward(image); }
+  torch::Tensor decode(const torch::Tensor& features) { return decoders_->forward(features); }
+  // Of the last convolution, whose gradient weighs the losses against each other.
+  torch::Tensor last_weight() const { return last_->weight; }
+
+ private:
+  torch::nn::Sequential encoders_, decoders_;
+  torch::nn::Conv2d last_{nullptr};
+};
+TORCH_MODULE(EncoderDecoder);
+
+class DiscriminatorImpl : public torch::nn::Module {
+ public:
+  explicit DiscriminatorImpl(const VqganConfig& config);
+
+  torch::Tensor forward(const torch::Tensor& image) {
+    return to_logits_->forward(layers_->forward(image));
+  }
+
+ private:
+  torch::nn::Sequential layers_, to_logits_;
+};
+TORCH_MODULE(Discriminator);
+
+}  // namespace millrace
