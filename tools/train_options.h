@@ -1,0 +1,72 @@
+// What all trainers have in common on their command lines: the seeds' options with dashes, each
+// also a key of a TOML file (--config), and the way from them to loaders and the scheduler.
+#pragma once
+
+#include <millrace/pipeline/loader.h>
+#include <millrace/pipeline/subset.h>
+#include <millrace/training/scheduler.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace millrace {
+
+struct TrainOptions {
+  std::string folder;
+  std::string results_folder = "./results";
+  std::int64_t num_train_steps = 0;
+  std::int64_t batch_size = 0;
+  std::int64_t grad_accum_every = 1;
+  std::int64_t save_results_every = 100;
+  std::int64_t save_model_every = 1000;
+  std::int64_t checkpoint_every = 0;
+  int keep = 3;
+  double valid_frac = 0.05;
+  std::int64_t valid_batches = 0;
+  std::uint64_t random_split_seed = 42;
+  bool use_ema = true;
+  double ema_beta = 0.995;
+  std::int64_t ema_update_after_step = 0;
+  std::int64_t ema_update_every = 1;
+  std::string schedule = "constant";
+  std::int64_t warmup_steps = 0;
+  std::string mixed_precision = "no";
+  std::int64_t max_bad_steps = 10;
+  std::uint64_t seed = 42;
+  int threads = 0;
+  int workers = 0;
+  int prefetch = 4;
+  bool resume = false;
+  bool clear = false;
+  bool json = false;
+
+  OldRun old_run() const {
+    return resume ? OldRun::resume : clear ? OldRun::clear : OldRun::refuse;
+  }
+};
+
+void add_train_options(CLI::App& app, TrainOptions& options);
+SchedulerOptions scheduler_options(const TrainOptions& options);
+
+// Throws an Error of kind usage that names the numbers if so many samples give no batch.
+void check_sizes(const TrainOptions& options, std::int64_t samples);
+
+// The split, and a loader over each part. `augmented` and `plain` are the same files, with and
+// without what is random; validation sees the latter.
+struct TrainingData {
+  TrainingData(const TrainOptions& options, AnyDataset augmented, AnyDataset plain,
+               LoaderOptions loader_options);
+
+  Loader train, valid;
+};
+
+// Resumes if asked, adds the trackers, runs, and prints the result. Returns the exit code.
+int run(const CLI::App& app, const TrainOptions& options, const RunFolder& folder,
+        Scheduler& scheduler);
+// Parses, and turns what is thrown into one line and an exit code.
+int main_of(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
+
+}  // namespace millrace

@@ -1,0 +1,105 @@
+#include <millrace/pipeline/error.h>
+#include <millrace/pipeline/log.h>
+#include <millrace/training/atomic_file.h>
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/run_folder.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include <c10/util/StringUtil.h>
+
+namespace millrace {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* marker = ".millrace-run";
+
+// The number in checkpoint.<number>.pt
+std::optional<std::int64_t> step_of(const std::string& name) {
+  constexpr std::string_view head = "checkpoint.", tail = ".pt";
+  if (!name.starts_with(head) || !name.ends_with(tail) ||
+      name.size() <= head.size() + tail.size()) {
+    return std::nullopt;
+  }
+  std::int64_t step = 0;
+  const char* end = name.data() + name.size() - tail.size();
+  const auto [at, error] = std::from_chars(name.data() + head.size(), end, step);
+  return error == std::errc() && at == end ? std::optional(step) : std::nullopt;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(fs::path folder, OldRun old) : folder_(std::move(folder)) {
+  std::error_code failed;
+  fs::create_directories(folder_, failed);
+  if (failed || !fs::is_directory(folder_)) {
+    throw Error(c10::str("cannot be made (", failed ? failed.message() : "it is no folder", ")"))
+        .at(folder_.string())
+        .kind(ErrorKind::usage);
+  }
+  const auto entries = std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  if (entries == 0) return;
+  const bool ours = fs::exists(folder_ / marker);
+  if (old == OldRun::refuse) {
+    throw Error(
+        c10::str("holds ", ours ? "an earlier run" : "other files", " (", entries, " entries)"))
+        .at(folder_.string())
+        .hint("Go on with --resume, remove it with --clear, or give another --results-folder")
+        .kind(ErrorKind::usage);
+  }
+  if (old == OldRun::clear) {
+    if (!ours) {
+      throw Error("holds files that no run of ours has written; it is not cleared")
+          .at(folder_.string())
+          .kind(ErrorKind::usage);
+    }
+    for (const auto& entry : fs::directory_iterator(folder_)) fs::remove_all(entry.path());
+  }
+}
+
+void RunFolder::write_config(const std::string& name, const std::string& text) const {
+  write_atomically(folder_ / marker, "A folder of results; --clear may remove what is in it.\n");
+  write_atomically(folder_ / name, text);
+}
+
+std::vector<std::pair<std::int64_t, fs::path>> RunFolder::checkpoints() const {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (auto step = step_of(entry.path().filename().string()))
+      found.emplace_back(*step, entry.path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+std::optional<std::pair<fs::path, Value>> RunFolder::newest() const {
+  const auto all = checkpoints();
+  for (const auto& [step, path] : all) {
+    try {
+      return std::pair(path, read_checkpoint(path));
+    } catch (const Error& error) {
+      log(LogLevel::warning, c10::str(error.what(), "; trying the one before it"));
+    }
+  }
+  if (!all.empty()) {
+    throw Error(c10::str("none of its ", all.size(), " checkpoints can be read"))
+        .at(folder_.string())
+        .hint("Start again with --clear");
+  }
+  return std::nullopt;
+}
+
+void RunFolder::save(std::int64_t step, const Value& state, int keep) const {
+  write_checkpoint(folder_ / c10::str("checkpoint.", step, ".pt"), state);
+  if (keep <= 0) return;
+  const auto all = checkpoints();
+  for (std::size_t i = static_cast<std::size_t>(keep); i < all.size(); ++i) {
+    std::error_code ignored;
+    fs::remove(all[i].second, ignored);
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,99 @@
+// The one loop of all trainers: steps, validation, samples, checkpoints, the moving average, the
+// schedule, trackers and signals. What a step means is the Stage's.
+//
+//   Scheduler scheduler(stage, train_loader, &valid_loader, RunFolder("results", OldRun::resume),
+//                       {.num_train_steps = 10'000, .checkpoint_every = 500});
+//   scheduler.resume();          // from the newest checkpoint, if there is one
+//   return scheduler.run();      // 0, or 128 + the signal that ended it
+#pragma once
+
+#include <millrace/pipeline/loader.h>
+#include <millrace/training/ema.h>
+#include <millrace/training/run_folder.h>
+#include <millrace/training/schedule.h>
+#include <millrace/training/stage.h>
+#include <millrace/training/tracker.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace millrace {
+
+struct SchedulerOptions {
+  std::int64_t num_train_steps = 0;
+  std::int64_t grad_accum_every = 1;
+  std::int64_t save_results_every = 100;  // samples and validation; 0: never
+  std::int64_t save_model_every = 1000;   // the weights alone; 0: never
+  std::int64_t checkpoint_every = 0;      // everything; 0: as save_model_every
+  int keep = 3;                           // how many checkpoints stay; 0: all
+  std::int64_t valid_batches = 0;         // the first so many of the validation set; 0: all
+  bool use_ema = true;
+  EmaOptions ema{};
+  ScheduleOptions schedule{};
+  bool bf16 = false;                // forward passes in bfloat16 where that is safe
+  std::int64_t max_bad_steps = 10;  // so many steps in a row without a finite loss end the run
+  std::chrono::seconds progress_every{10};
+};
+
+class Scheduler {
+ public:
+  // All must outlive the scheduler. Without `valid` there is neither validation nor samples.
+  Scheduler(Stage& stage, Loader& train, Loader* valid, const RunFolder& folder,
+            SchedulerOptions options, std::vector<std::unique_ptr<Tracker>> trackers = {});
+  ~Scheduler();
+
+  // The step that the folder's newest checkpoint stands at, or 0. Trackers are made after this.
+  std::int64_t resume();
+  void add_tracker(std::unique_ptr<Tracker> tracker);
+
+  // Until num_train_steps, or a signal. Returns 0, or 128 + the signal. The last step is always
+  // checkpointed.
+  int run();
+
+  std::int64_t step() const { return step_; }
+  const Logs& last_logs() const { return logs_; }
+  // How many steps were skipped because a loss or a gradient was not finite.
+  std::int64_t bad_steps() const { return bad_steps_; }
+
+ private:
+  struct Interrupted {};  // thrown out of validation when a signal came
+
+  void train_step();
+  void run_phase(const Phase& phase, std::size_t number);
+  Batch next_batch();
+  void evaluate();
+  void validate();
+  void sample(const Batch& batch, bool average);
+  void save_weights();
+  void checkpoint();
+  Value state() const;
+  void show_progress(bool now);
+
+  Stage& stage_;
+  Loader& train_;
+  Loader* valid_;
+  const RunFolder& folder_;
+  SchedulerOptions options_;
+  std::vector<std::unique_ptr<Tracker>> trackers_;
+  Schedule schedule_;
+  std::vector<Phase> phases_;
+  std::unique_ptr<Ema> ema_;
+
+  std::int64_t step_ = 0;
+  std::int64_t checkpointed_ = -1;  // the step of the last checkpoint
+  Position position_;               // of the loader, after the last whole step
+  bool changed_ = false;            // an optimizer moved since then
+  Logs logs_;
+  std::int64_t bad_steps_ = 0, bad_in_a_row_ = 0;
+  bool bad_this_step_ = false;
+
+  std::chrono::steady_clock::time_point shown_;
+  std::int64_t shown_step_ = 0, items_ = 0;
+  double shown_wait_ = 0;
+};
+
+}  // namespace millrace

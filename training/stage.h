@@ -1,0 +1,72 @@
+// The pluggable part of a trainer: its models, its optimizers, and what one batch does to them. A
+// stage has no loop, opens no file and asks for no signal; the Scheduler does.
+//
+//   class Squares : public Stage { ... };
+//   Squares stage(config);
+//   Scheduler(stage, loader, &valid_loader, {.num_train_steps = 1000}, trackers).run();
+#pragma once
+
+#include <millrace/pipeline/batch.h>
+#include <millrace/training/optimizer.h>
+#include <millrace/training/tracker.h>
+#include <millrace/training/value.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/nn/module.h>
+
+namespace millrace {
+
+// One optimizer, and the loss that it lowers. A step goes through all phases in their order, each
+// with batches of its own.
+struct Phase {
+  std::string loss;   // its name in the log: "loss", "discr_loss"
+  std::string state;  // its optimizer's name in a checkpoint: "optim", "discr_optim"
+  Optimizer* optimizer = nullptr;
+  double max_grad_norm = 0;  // 0: not clipped
+};
+
+struct MicroStep {
+  std::int64_t step = 0;  // from 0
+  std::size_t phase = 0;
+  double scale = 1;  // of the gradients: 1 / the number of micro-batches
+};
+
+struct Picture {
+  std::string name;  // of the file, and in the log
+  Array pixels;      // uint8, [height, width, channels]
+};
+
+class Stage {
+ public:
+  virtual ~Stage() = default;
+
+  virtual torch::nn::Module& model() = 0;
+  // Another of the same shape, which holds the moving average.
+  virtual torch::nn::Module& average() = 0;
+  virtual std::vector<Phase> phases() = 0;
+
+  // Runs a micro-batch forward and backward. Returns the loss under its phase's name, and parts of
+  // it as the stage likes.
+  virtual Logs backward(const Batch& batch, const MicroStep& micro) = 0;
+  // The losses of a validation batch. Called in eval mode, without gradients.
+  virtual Logs validate(const Batch& batch, bool average) = 0;
+  // Results to look at, from a batch of the validation set. Likewise.
+  virtual std::vector<Picture> sample(const Batch& /*batch*/, std::int64_t /*step*/,
+                                      bool /*average*/) {
+    return {};
+  }
+  // The files that hold weights alone, as the trainers in Python name them.
+  virtual std::vector<std::pair<std::string, Value>> weights(std::int64_t /*step*/,
+                                                             const Value& /*ema*/) {
+    return {};
+  }
+  // The model's constructor arguments, for checkpoints.
+  virtual std::string config() const = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,116 @@
+#include <millrace/decoders/image_write.h>
+#include <millrace/pipeline/error.h>
+#include <millrace/pipeline/log.h>
+#include <millrace/training/models/module_tensors.h>
+#include <millrace/training/models/vgg16.h>
+#include <millrace/training/stages/vqgan_stage.h>
+#include <millrace/training/tensor.h>
+
+#include <cstring>
+
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace {
+
+enum PhaseNumber : std::size_t { generator_phase, discriminator_phase };
+
+Array to_array(const torch::Tensor& tensor) {
+  const torch::Tensor dense = tensor.to(torch::kFloat32).contiguous();
+  Shape shape;
+  for (std::int64_t size : dense.sizes()) shape.push_back(size);
+  Array array = Array::empty(DType::float32, shape);
+  std::memcpy(array.data(), dense.data_ptr(), array.bytes());
+  return array;
+}
+
+}  // namespace
+
+VqganStage::VqganStage(const VqganConfig& config, const VqganStageOptions& options)
+    : options_(options),
+      model_(config),
+      average_(config),
+      generator_(model_->generator_parameters(), options.optimizer) {
+  if (model_->has_discriminator()) {
+    discriminator_.emplace(model_->discriminator_parameters(), options.optimizer);
+    if (options.vgg.empty()) {
+      log(LogLevel::info, "no perceptual loss: no VGG16 weights are given (--vgg vgg16.pt)");
+    } else {
+      const Vgg16 vgg = Vgg16::from_file(options.vgg);
+      model_->set_perceptual_net(vgg);
+      average_->set_perceptual_net(vgg);
+    }
+  }
+  for (torch::Tensor& parameter : average_->parameters()) parameter.requires_grad_(false);
+}
+
+std::vector<Phase> VqganStage::phases() {
+  std::vector<Phase> phases{{.loss = "loss",
+                             .state = "optim",
+                             .optimizer = &generator_,
+                             .max_grad_norm = options_.max_grad_norm}};
+  if (discriminator_) {
+    phases.push_back({.loss = "discr_loss",
+                      .state = "discr_optim",
+                      .optimizer = &*discriminator_,
+                      .max_grad_norm = options_.discr_max_grad_norm});
+  }
+  return phases;
+}
+
+torch::Tensor VqganStage::pictures(const Batch& batch) const {
+  return to_tensor(batch[options_.field]);
+}
+
+Logs VqganStage::backward(const Batch& batch, const MicroStep& micro) {
+  if (micro.phase == discriminator_phase) {
+    const bool penalty = options_.compat || micro.step % options_.apply_grad_penalty_every == 0;
+    const torch::Tensor loss =
+        model_->discriminator_loss(pictures(batch), {.gradient_penalty = penalty});
+    (loss * micro.scale).backward();
+    return {{"discr_loss", loss.item<double>()}};
+  }
+  GeneratorLoss loss = model_->generator_loss(pictures(batch));
+  loss.backward(micro.scale);
+  Logs logs{{"loss", loss.total.item<double>()},
+            {"recon_loss", loss.reconstruction.item<double>()},
+            {"quantizer_loss", loss.quantizer.item<double>()}};
+  if (loss.adversarial.defined()) {
+    logs.emplace_back("gen_loss", loss.adversarial.item<double>());
+    logs.emplace_back("adaptive_weight", loss.adaptive_weight.item<double>());
+    if (!options_.vgg.empty()) logs.emplace_back("perceptual_loss", loss.perceptual.item<double>());
+  }
+  return logs;
+}
+
+Logs VqganStage::validate(const Batch& batch, bool average) {
+  Vqgan& model = average ? average_ : model_;
+  const torch::Tensor real = pictures(batch);
+  const torch::Tensor fake = model->reconstruct(real);
+  const double reconstruction = model->reconstruction_loss(fake, real).item<double>();
+  if (options_.vgg.empty() || !model->has_discriminator()) return {{"loss", reconstruction}};
+  const double perceptual = model->perceptual_loss(fake, real).item<double>();
+  return {{"loss", reconstruction + perceptual},
+          {"recon_loss", reconstruction},
+          {"perceptual_loss", perceptual}};
+}
+
+std::vector<Picture> VqganStage::sample(const Batch& batch, std::int64_t step, bool average) {
+  const torch::Tensor real = pictures(batch);
+  const torch::Tensor fake = (average ? average_ : model_)->reconstruct(real);
+  const torch::Tensor pairs = torch::stack({real, fake}, 1).flatten(0, 1).clamp(0, 1);
+  return {{.name = std::to_string(step) + (average ? ".ema" : ""),
+           .pixels = make_grid(to_array(pairs), {.columns = 2})}};
+}
+
+std::vector<std::pair<std::string, Value>> VqganStage::weights(std::int64_t step,
+                                                               const Value& ema) {
+  const std::string name = "vae." + std::to_string(step);
+  std::vector<std::pair<std::string, Value>> files{
+      {name + ".pt", to_value(state_tensors(*model_))}};
+  if (!ema.is_none()) files.emplace_back(name + ".ema.pt", ema);
+  return files;
+}
+
+}  // namespace millrace

@@ -1,0 +1,50 @@
+// Trains the VQGAN-VAE: a generator phase and a discriminator phase, each with batches of its own,
+// as the trainer in Python takes them.
+//
+//   VqganStage stage(VqganConfig{.dim = 64, .codebook_size = 1024}, {.lr = 3e-4});
+#pragma once
+
+#include <millrace/training/models/vqgan.h>
+#include <millrace/training/stage.h>
+
+#include <filesystem>
+#include <string>
+
+namespace millrace {
+
+struct VqganStageOptions {
+  OptimizerOptions optimizer{.lr = 3e-4};
+  double max_grad_norm = 0;        // of the generator; 0: not clipped
+  double discr_max_grad_norm = 0;  // of the discriminator
+  std::int64_t apply_grad_penalty_every = 4;
+  std::filesystem::path vgg{};  // VGG16's weights; empty: no perceptual loss
+  std::string field = "image";  // of the batch: float32 in [0, 1], [rows, channels, height, width]
+  // Keeps the faults of the trainer in Python: the gradient penalty in every step.
+  bool compat = false;
+};
+
+class VqganStage : public Stage {
+ public:
+  VqganStage(const VqganConfig& config, const VqganStageOptions& options);
+
+  torch::nn::Module& model() override { return *model_; }
+  torch::nn::Module& average() override { return *average_; }
+  std::vector<Phase> phases() override;
+  Logs backward(const Batch& batch, const MicroStep& micro) override;
+  Logs validate(const Batch& batch, bool average) override;
+  // "<step>" and "<step>.ema": each picture beside its reconstruction.
+  std::vector<Picture> sample(const Batch& batch, std::int64_t step, bool average) override;
+  // vae.<step>.pt and vae.<step>.ema.pt
+  std::vector<std::pair<std::string, Value>> weights(std::int64_t step, const Value& ema) override;
+  std::string config() const override { return model_->config().to_json(); }
+
+ private:
+  torch::Tensor pictures(const Batch& batch) const;
+
+  VqganStageOptions options_;
+  Vqgan model_, average_;
+  Optimizer generator_;
+  std::optional<Optimizer> discriminator_;
+};
+
+}  // namespace millrace
