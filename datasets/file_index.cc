@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <type_traits>
 
@@ -99,13 +100,21 @@ class Reader {
   bool ok_ = true;
 };
 
+bool stays_below(const FolderEntry& folder) {
+  std::string path = "/" + folder.prefix;
+  return !folder.prefix.starts_with('/') && path.ends_with('/') &&
+         path.find("/../") == std::string::npos && path.find('\0') == std::string::npos;
+}
+
 // What the checksum cannot promise: that whoever wrote the file meant well.
 bool makes_sense(const FileTable& table) {
   std::size_t files = table.size();
+  auto no_name = std::ranges::adjacent_find(table.name_begin, std::greater_equal<>());
   return !table.folders.empty() && table.name_begin.size() == files + 1 &&
          table.bytes.size() == files && table.modified_ns.size() == files &&
          table.name_begin[0] == 0 && table.name_begin.back() == table.names.size() &&
-         std::ranges::is_sorted(table.name_begin) &&
+         no_name == table.name_begin.end() && table.names.find('/') == std::string::npos &&
+         std::ranges::all_of(table.folders, stays_below) &&
          std::ranges::all_of(table.folder_of,
                              [&](std::uint32_t folder) { return folder < table.folders.size(); });
 }

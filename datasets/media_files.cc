@@ -60,4 +60,19 @@ Status at_file(Status status, const std::filesystem::path& path) {
   return status;
 }
 
+std::int64_t covering_side(const ImageInfo& picture, const PixelSize& crop) {
+  const std::int64_t w = std::max<std::int64_t>(picture.width, 1);
+  const std::int64_t h = std::max<std::int64_t>(picture.height, 1);
+  if (w <= h) return std::max(crop.width, (crop.height * w + h - 1) / h);
+  return std::max(crop.height, (crop.width * h + w - 1) / w);
+}
+
+void check(const PixelSize& size, const char* who) {
+  auto fits = [](std::int64_t side) { return side > 0 && side <= 65'536; };
+  if (size.is_own() || (fits(size.height) && fits(size.width))) return;
+  throw Error(std::string(who) + ": size must be 0 or from 1 to 65536, but is " +
+              std::to_string(size.height) + " x " + std::to_string(size.width))
+      .kind(ErrorKind::usage);
+}
+
 }  // namespace millrace

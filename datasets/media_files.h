@@ -2,6 +2,8 @@
 #pragma once
 
 #include <millrace/datasets/file_list.h>
+#include <millrace/datasets/pixel_size.h>
+#include <millrace/decoders/image.h>
 #include <millrace/pipeline/error.h>
 
 #include <memory>
@@ -25,6 +27,9 @@ void log_left_out(std::string_view folder, const std::vector<LeftOut>& left_out)
 
 // The error with its path in printable form, and what to do.
 Status at_file(Status status, const std::filesystem::path& path);
+
+// The smallest shorter side at which a picture covers the crop.
+std::int64_t covering_side(const ImageInfo& picture, const PixelSize& crop);
 
 // Decoders that serve one thread at a time, lent to whoever loads. Shared by copies of a data set.
 template <typename Reader>

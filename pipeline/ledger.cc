@@ -120,7 +120,8 @@ void Ledger::read(const std::filesystem::path& file, bool own) {
 bool Ledger::remember(BadSample sample) {
   std::unique_lock lock(mutex_);
   if (!sources_.insert(sample.source).second) return false;
-  if (!sample.transient) indices_.insert(sample.index);
+  if (!sample.transient && sample.index >= 0) indices_.insert(sample.index);
+  if (sample.index >= 0) bad_samples_.fetch_add(1, std::memory_order_release);
   records_.push_back(std::move(sample));
   count_.store(static_cast<std::int64_t>(records_.size()), std::memory_order_release);
   return true;
@@ -128,6 +129,7 @@ bool Ledger::remember(BadSample sample) {
 
 bool Ledger::add(BadSample sample) {
   sample.source = printable(sample.source);
+  sample.stage = printable(sample.stage);
   sample.reason = printable(sample.reason);
   std::string line = to_line(sample);
   if (!remember(std::move(sample))) return false;

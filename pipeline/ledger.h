@@ -18,7 +18,7 @@ struct BadSample {
   std::string source;  // its path, or what Dataset::describe says
   std::string stage;
   std::string reason;
-  std::int64_t index = 0;
+  std::int64_t index = 0;  // -1: no sample, but something that the data set left out
   std::int64_t epoch = 0;
   std::int64_t position = 0;  // in the epoch's order
   bool transient = false;     // another epoch may succeed: tried again
@@ -39,6 +39,8 @@ class Ledger {
   bool knows(std::int64_t index) const;
   std::optional<BadSample> find(std::int64_t index) const;
   std::int64_t size() const { return count_.load(std::memory_order_acquire); }
+  // How many of the records are samples.
+  std::int64_t bad_samples() const { return bad_samples_.load(std::memory_order_acquire); }
   std::vector<BadSample> records() const;
   const std::filesystem::path& path() const { return path_; }
 
@@ -52,7 +54,7 @@ class Ledger {
   std::vector<BadSample> records_;
   std::unordered_set<std::string> sources_;
   std::unordered_set<std::int64_t> indices_;
-  std::atomic<std::int64_t> count_{0};
+  std::atomic<std::int64_t> count_{0}, bad_samples_{0};
 };
 
 }  // namespace millrace

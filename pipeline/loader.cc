@@ -265,7 +265,7 @@ void Loader::Ring::record_failures(Slot& slot) {
         log(LogLevel::warning, "loader: further bad samples are only recorded" + where);
       }
     }
-    std::int64_t count = parts.ledger.size();
+    std::int64_t count = parts.ledger.bad_samples();
     double share = static_cast<double>(count) / static_cast<double>(parts.dataset->size());
     bool too_many = policy.max_count >= 0 && count > policy.max_count;
     if (!policy.fail && (too_many || share > policy.max_fraction)) {
@@ -349,7 +349,7 @@ LoaderStats Loader::Ring::stats() const {
   LoaderStats stats = stats_;
   stats.wall_seconds = 1e-9 * static_cast<double>(last_return_ns_ - first_call_ns_);
   stats.stages = parts.clock.summary();
-  stats.bad_samples = parts.ledger.size();
+  stats.bad_samples = parts.ledger.bad_samples();
   return stats;
 }
 

@@ -175,6 +175,14 @@ LoaderParts::LoaderParts(AnyDataset data, LoaderOptions given)
     }
   }
   if (options.max_bytes > 0) budget.limit = std::max<std::int64_t>(options.max_bytes - fixed, 1);
+  if (options.rank != 0) return;  // every rank leaves out the same
+  for (LeftOut& entry : dataset->left_out()) {
+    ledger.add({.source = std::move(entry.source),
+                .stage = "list",
+                .reason = std::move(entry.reason),
+                .index = -1,
+                .position = -1});
+  }
 }
 
 Shape LoaderParts::batch_shape(int field) const {

@@ -1,5 +1,6 @@
 #include <millrace/pipeline/log.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -45,11 +46,30 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   }
 }
 
+// A file may be named anything: no name ends a line early or steers the terminal.
+std::string one_line(std::string message) {
+  auto steers = [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; };
+  if (std::ranges::none_of(message, steers)) return message;
+  std::string shown;
+  for (char c : message) {
+    constexpr char digits[] = "0123456789abcdef";
+    if (c == '\n') {
+      shown += "\\n";
+    } else if (steers(c)) {
+      shown += {'\\', 'x', digits[c >> 4], digits[c & 15]};
+    } else {
+      shown += c;
+    }
+  }
+  return shown;
+}
+
 }  // namespace
 
-void log(LogLevel level, const std::string& message) {
+void log(LogLevel level, const std::string& text) {
   Logger& to = logger();
   if (level < to.level.load(std::memory_order_relaxed)) return;
+  std::string message = one_line(text);
   std::lock_guard lock(to.mutex);
   if (to.sink) {
     to.sink(level, message);

@@ -8,6 +8,7 @@ namespace millrace {
 
 enum class LogLevel { debug, info, warning, error, off };
 
+// One line: what would end it early or steer a terminal is shown as \\n or \\x1b.
 void log(LogLevel level, const std::string& message);
 // Lines under this level are dropped; `info` until it is called.
 void set_log_level(LogLevel level);

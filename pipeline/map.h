@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace millrace {
 
@@ -28,6 +29,7 @@ class Mapped : public Dataset {
   const Schema& schema() const override;
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override { return dataset_->describe(index); }
+  std::vector<LeftOut> left_out() const override { return dataset_->left_out(); }
 
  private:
   struct Shared;  // the function, and samples of the inner schema to reuse

@@ -81,6 +81,14 @@ Status Mixture::load(std::int64_t index, const LoadContext& context, Sample& sam
   return status;
 }
 
+std::vector<LeftOut> Mixture::left_out() const {
+  std::vector<LeftOut> all;
+  for (const Part& part : parts_) {
+    for (LeftOut& entry : part.dataset->left_out()) all.push_back(std::move(entry));
+  }
+  return all;
+}
+
 std::string Mixture::describe(std::int64_t index) const {
   return "mixture sample " + std::to_string(index);
 }

@@ -34,6 +34,7 @@ class Mixture : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::int64_t samples_per_task() const override;
+  std::vector<LeftOut> left_out() const override;
 
   struct Choice {
     int part = 0;

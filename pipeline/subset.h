@@ -23,6 +23,7 @@ class Subset : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::int64_t samples_per_task() const override { return dataset_->samples_per_task(); }
+  std::vector<LeftOut> left_out() const override { return dataset_->left_out(); }
 
   const std::vector<std::int64_t>& indices() const { return *indices_; }
 

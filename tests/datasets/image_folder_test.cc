@@ -143,6 +143,26 @@ TEST_F(ImageFolderTest, FeedsALoader) {
   EXPECT_EQ(rows, 8);
 }
 
+TEST_F(ImageFolderTest, SplitsByNameAsTorchDoes) {
+  if (MILLRACE_PYTHON_TORCH == 0) GTEST_SKIP() << "Python cannot import torch here";
+  auto [train, valid] = random_split(ImageFolder(pictures()), {.valid_fraction = 0.3, .seed = 42});
+  std::string ours;
+  for (std::int64_t i = 0; i < train.size(); ++i) ours += train.describe(i) + "\n";
+  for (std::int64_t i = 0; i < valid.size(); ++i) ours += valid.describe(i) + "\n";
+  EXPECT_EQ(ours, run_python(R"(
+import sys, os, torch
+from torch.utils.data import random_split
+names = sorted(os.path.join(d, f) for d, _, fs in os.walk(sys.argv[1])
+               for f in fs if not f.endswith('.txt'))
+train = int((1 - 0.3) * len(names))
+parts = random_split(names, [train, len(names) - train],
+                     generator=torch.Generator().manual_seed(42))
+for part in parts:
+    for name in part: print(name)
+)",
+                             pictures().string()));
+}
+
 TEST_F(ImageFolderTest, RefusesOptionsThatCannotBe) {
   for (const ImageFolderOptions& options :
        {ImageFolderOptions{.size = {0, 8}}, ImageFolderOptions{.size = -1},

@@ -1,0 +1,56 @@
+// Private: one folder while it is read.
+#pragma once
+
+#include "file_table.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace {
+
+struct FolderItem {
+  enum class Kind : std::uint8_t { file, folder, linked_folder, link, unknown, other };
+
+  std::uint32_t begin = 0;  // of the name, in its folder's names
+  std::uint16_t length = 0;
+  Kind kind = Kind::unknown;
+  bool wanted = false;  // its extension is one of those asked for
+  std::int64_t bytes = -1;
+  std::int64_t modified_ns = 0;
+
+  bool is_folder() const { return kind == Kind::folder || kind == Kind::linked_folder; }
+};
+
+struct FolderListing {
+  // Folders of more items than this are looked up in parts, by several threads.
+  static constexpr std::size_t small = 4096;
+
+  std::string prefix;
+  FolderStamp stamp;
+  bool settled = false;   // see FolderEntry
+  int error = 0;          // errno
+  bool repeated = false;  // listed under another path
+  std::string names;
+  std::vector<FolderItem> items;
+  std::vector<std::size_t> children;  // listings, by the order of the items that are folders
+
+  std::string_view name(const FolderItem& item) const {
+    return std::string_view(names).substr(item.begin, item.length);
+  }
+
+  // Three steps: names; sizes, times and what links are (done by read() if the folder is small);
+  // and order, after which only wanted files and folders are left.
+  void read(const std::filesystem::path& root, const FileListOptions& options);
+  void look_up(const std::filesystem::path& root, std::size_t begin, std::size_t end);
+  void sort();
+
+ private:
+  void look_up(int folder, std::size_t begin, std::size_t end);
+  bool comes_before(const FolderItem& a, const FolderItem& b) const;
+  std::size_t common_start() const;
+};
+
+}  // namespace millrace

@@ -1,0 +1,109 @@
+#include "captions.h"
+#include "media_files.h"
+
+#include <millrace/datasets/file_bytes.h>
+#include <millrace/datasets/mesh_folder.h>
+#include <millrace/datasets/printable.h>
+
+#include <cstring>
+
+namespace millrace {
+
+namespace {
+
+struct MeshScratch {
+  Mesh mesh;
+  std::vector<std::array<std::int64_t, 2>> pairs;
+};
+
+template <typename T, std::size_t n>
+void put(Sample& sample, const char* field, const std::vector<std::array<T, n>>& rows) {
+  const Array& to = sample.resize(field, {static_cast<std::int64_t>(rows.size()), n});
+  if (!rows.empty()) std::memcpy(to.data(), rows.data(), rows.size() * sizeof rows[0]);
+}
+
+std::vector<std::string> wanted(const MeshFolderOptions& options) {
+  return options.files.extensions.empty() ? MeshFolder::extensions() : options.files.extensions;
+}
+
+Schema schema_of(const MeshFolderOptions& options) {
+  std::vector<Field> fields = {{.name = "vertices", .dtype = DType::float32, .shape = {-1, 3}},
+                               {.name = "faces", .dtype = DType::int64, .shape = {-1, 3}}};
+  if (options.face_edges) {
+    fields.push_back({.name = "face_edges", .dtype = DType::int64, .shape = {-1, 2}});
+  }
+  if (options.text != TextBeside::none) add_caption_fields(fields, options.captions);
+  return Schema(std::move(fields));
+}
+
+}  // namespace
+
+struct MeshFolder::Readers : ReaderPool<MeshScratch> {};
+
+const std::vector<std::string>& MeshFolder::extensions() {
+  static const std::vector<std::string> known = {"obj", "ply", "stl", "off", "glb", "gltf"};
+  return known;
+}
+
+MeshFolder::MeshFolder(const std::filesystem::path& folder, MeshFolderOptions options)
+    : options_(std::move(options)),
+      schema_(schema_of(options_)),
+      pairs_(std::make_shared<const StemPairs>(
+          pair_by_stem(folder, options_.files, wanted(options_), options_.text))),
+      readers_(std::make_shared<Readers>()) {
+  refuse_empty(pairs_->media, "meshes", wanted(options_));
+  refuse_no_pairs(*pairs_, folder);
+}
+
+std::int64_t MeshFolder::size() const {
+  return pairs_->size();
+}
+
+Status MeshFolder::load(std::int64_t index, const LoadContext&, Sample& sample) const {
+  if (options_.text != TextBeside::none) {
+    Status status = load_caption(*pairs_, index, options_.captions, sample);
+    if (!status.ok()) return status;
+  }
+  const std::filesystem::path from = path(index);
+  FileBytes& file = FileBytes::of_this_thread();
+  if (Status status = file.read(from); !status.ok()) return status;
+  auto scratch = readers_->lend();
+  Mesh& mesh = scratch->mesh;
+  MeshOptions decode = options_.mesh;
+  decode.hint = mesh_format_of(from.native());
+  decode.folder = from.parent_path();
+  if (Status status = decode_mesh(file.bytes(), decode, mesh); !status.ok()) {
+    return at_file(std::move(status), from);
+  }
+  const auto faces = static_cast<std::int64_t>(mesh.faces.size());
+  if (options_.max_faces > 0 && faces > options_.max_faces) {
+    return Error("it has " + std::to_string(faces) + " faces, more than max_faces (" +
+                 std::to_string(options_.max_faces) + ")")
+        .at(printable(from))
+        .stage("mesh");
+  }
+  if (options_.face_edges) {
+    if (Status status = face_edges(mesh.faces, options_.edges, scratch->pairs); !status.ok()) {
+      return at_file(std::move(status), from);
+    }
+    put(sample, "face_edges", scratch->pairs);
+  }
+  put(sample, "vertices", mesh.vertices);
+  put(sample, "faces", mesh.faces);
+  return {};
+}
+
+std::string MeshFolder::describe(std::int64_t index) const {
+  return printable(path(index));
+}
+std::vector<LeftOut> MeshFolder::left_out() const {
+  return pairs_->left_out;
+}
+std::filesystem::path MeshFolder::path(std::int64_t index) const {
+  return pairs_->media_path(index);
+}
+std::filesystem::path MeshFolder::text_path(std::int64_t index) const {
+  return pairs_->text_path(index);
+}
+
+}  // namespace millrace

@@ -1,0 +1,58 @@
+// The meshes of a folder as triangles, cleaned, scaled and in MeshGPT's order, with the pairs of
+// faces that touch, and if wanted the text beside each: chair.obj and chair.txt.
+//
+//   MeshFolder meshes("meshes", {.max_faces = 800, .text = TextBeside::optional});
+//   Loader loader(meshes, {.batch_size = 16, .collate = collate_meshes(meshes.schema())});
+#pragma once
+
+#include <millrace/datasets/caption_options.h>
+#include <millrace/datasets/file_list.h>
+#include <millrace/decoders/face_edges.h>
+#include <millrace/decoders/mesh.h>
+#include <millrace/pipeline/dataset.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace millrace {
+
+struct MeshFolderOptions {
+  // Cleaning, scaling, order, bins and limits. `hint` and `folder` are taken from each file.
+  MeshOptions mesh{};
+  std::int64_t max_faces = 0;  // a mesh of more is an error of its sample; 0: no such limit
+  bool face_edges = true;      // with the field "face_edges"
+  FaceEdgeOptions edges{};
+  TextBeside text = TextBeside::none;
+  CaptionOptions captions{};
+  FileListOptions files{};  // `extensions`, if any, instead of ours
+};
+
+// Fields: vertices float32 [-1, 3], faces int64 [-1, 3], face_edges int64 [-1, 2] and, where asked
+// for, caption text and tokens int64.
+class MeshFolder : public Dataset {
+ public:
+  explicit MeshFolder(const std::filesystem::path& folder, MeshFolderOptions options = {});
+
+  std::int64_t size() const override;
+  const Schema& schema() const override { return schema_; }
+  Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
+  std::string describe(std::int64_t index) const override;
+  std::vector<LeftOut> left_out() const override;
+
+  std::filesystem::path path(std::int64_t index) const;
+  // Empty where there is none.
+  std::filesystem::path text_path(std::int64_t index) const;
+  static const std::vector<std::string>& extensions();
+
+ private:
+  struct Readers;
+  MeshFolderOptions options_;
+  Schema schema_;
+  std::shared_ptr<const struct StemPairs> pairs_;
+  std::shared_ptr<Readers> readers_;
+};
+
+}  // namespace millrace
