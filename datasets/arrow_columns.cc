@@ -1,5 +1,7 @@
 #include "arrow_columns.h"
 
+#include "fetch_ahead.h"
+
 #include <millrace/pipeline/error.h>
 
 #include <algorithm>
@@ -344,6 +346,11 @@ Status ColumnView::load(std::int64_t row, int number, Sample& sample) const {
       break;
   }
   return {};
+}
+
+void ColumnView::expect(std::int64_t row) const noexcept {
+  if (kind_ != Kind::fixed) return;
+  fetch_ahead(values_ + static_cast<std::size_t>(row) * unit_bytes_, unit_bytes_);
 }
 
 std::string_view ColumnView::text(std::int64_t row) const {

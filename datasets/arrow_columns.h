@@ -35,6 +35,8 @@ class ColumnView {
 
   // Row `row` into field `number` of the sample.
   Status load(std::int64_t row, int number, Sample& sample) const;
+  // The row will be loaded soon.
+  void expect(std::int64_t row) const noexcept;
   // A string or binary column only.
   std::string_view text(std::int64_t row) const;
 

@@ -30,6 +30,16 @@ Schema schema_of(const std::vector<ColumnPlan>& plans) {
   return Schema(std::move(fields));
 }
 
+std::int64_t rows_of_each(const std::vector<std::int64_t>& starts) {
+  if (starts.size() < 2 || starts[1] == 0) return 0;
+  for (std::size_t i = 1; i + 1 < starts.size(); ++i) {
+    if (starts[i] != starts[1] * static_cast<std::int64_t>(i)) return 0;
+  }
+  // The last may be shorter, but not longer.
+  auto batches = static_cast<std::int64_t>(starts.size()) - 1;
+  return starts.back() <= starts[1] * batches ? starts[1] : 0;
+}
+
 std::int64_t bytes_of(const arrow::ArrayData& data) {
   std::int64_t bytes = 0;
   for (const auto& buffer : data.buffers) bytes += buffer ? buffer->size() : 0;
@@ -45,7 +55,8 @@ struct ArrowDataset::State {
         file(path, given.access),
         plans(plan_columns(file, given.columns)),
         schema(schema_of(plans)),
-        blocks(static_cast<std::size_t>(file.batches())) {
+        blocks(static_cast<std::size_t>(file.batches())),
+        uniform(rows_of_each(file.starts())) {
     if (!file.description()) return;
     int column = file.schema().GetFieldIndex(std::string(source_column));
     if (column >= 0) source = ColumnPlan{text_field(std::string(source_column)), column};
@@ -62,6 +73,10 @@ struct ArrowDataset::State {
                   std::to_string(starts.back()))
           .at(file.path().string())
           .kind(ErrorKind::usage);
+    }
+    if (uniform > 0) {
+      auto batch = std::min(static_cast<std::size_t>(index / uniform), blocks.size() - 1);
+      return {batch, index - starts[batch]};
     }
     auto after = std::upper_bound(starts.begin(), starts.end(), index);
     return {static_cast<std::size_t>(after - starts.begin()) - 1, index - *(after - 1)};
@@ -124,7 +139,8 @@ struct ArrowDataset::State {
   Schema schema;
   std::optional<ColumnPlan> source;
   std::vector<std::atomic<const Block*>> blocks;
-  std::mutex mutex;  // guards what follows
+  std::int64_t uniform;  // the rows of each batch but the last, if they are equal; else 0
+  std::mutex mutex;      // guards what follows
   std::vector<std::shared_ptr<const Block>> owned;
   struct Recent {
     std::size_t number;
@@ -167,6 +183,14 @@ std::string ArrowDataset::describe(std::int64_t index) const {
   } catch (const Error&) {
     return row;  // of a damaged batch
   }
+}
+
+void ArrowDataset::expect(std::int64_t index) const noexcept {
+  if (state_->file.compressed() || index < 0 || index >= size()) return;
+  State::Place place = state_->find(index);
+  const Block* block = state_->blocks[place.batch].load(std::memory_order_acquire);
+  if (block == nullptr) return;
+  for (const ColumnView& column : block->columns) column.expect(place.row);
 }
 
 std::int64_t ArrowDataset::samples_per_task() const {

@@ -37,6 +37,7 @@ class ArrowDataset : public Dataset {
   // The source that the row was made of, where the file tells.
   std::string describe(std::int64_t index) const override;
   std::int64_t samples_per_task() const override;
+  void expect(std::int64_t index) const noexcept override;
 
  private:
   struct State;

@@ -24,7 +24,7 @@ namespace millrace {
 namespace {
 
 // Enough rows to read at a stretch; few enough that one row of a compressed batch is soon there.
-constexpr std::int64_t batch_bytes = 16 << 20, compressed_batch_bytes = 1 << 20;
+constexpr std::int64_t batch_bytes = 32 << 20, compressed_batch_bytes = 1 << 20;
 
 arrow::ipc::IpcWriteOptions write_options(const CacheInfo& info) {
   arrow::ipc::IpcWriteOptions options = arrow::ipc::IpcWriteOptions::Defaults();

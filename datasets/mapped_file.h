@@ -15,10 +15,13 @@
 
 namespace millrace {
 
-// What the kernel is told about how the pages will be read.
+// What the kernel is told about how the pages will be read. Measured with shuffled rows of 8 KB
+// from a cold file of 1.6 GB: normal 140'000 rows/s, sequential 130'000, random 8'300. Over an
+// epoch every page is wanted once, so what is read ahead is not wasted as long as it fits into
+// memory.
 enum class Access {
   normal,      // it reads ahead as it sees fit
-  random,      // no read-ahead: for rows that are smaller than it and come in any order
+  random,      // no read-ahead: for a few rows out of a file that does not fit into memory
   sequential,  // much read-ahead: for checking or converting a whole file
 };
 

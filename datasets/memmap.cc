@@ -1,4 +1,5 @@
 #include "dense_cache.h"
+#include "fetch_ahead.h"
 
 #include <millrace/datasets/memmap.h>
 #include <millrace/pipeline/error.h>
@@ -41,6 +42,12 @@ Status MemmapDataset::load(std::int64_t index, const LoadContext&, Sample& sampl
     std::memcpy(to, from, row_bytes_);
   }
   return {};
+}
+
+void MemmapDataset::expect(std::int64_t index) const noexcept {
+  if (index >= 0 && index < size()) {
+    fetch_ahead(rows_.data() + static_cast<std::size_t>(index) * row_bytes_, row_bytes_);
+  }
 }
 
 std::string MemmapDataset::describe(std::int64_t index) const {

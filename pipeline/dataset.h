@@ -66,6 +66,9 @@ class Dataset {
   // How many samples one task should load: more than one where a sample takes only microseconds,
   // so that starting tasks does not cost more than they do.
   virtual std::int64_t samples_per_task() const { return 1; }
+  // This sample is the next that this thread loads, after the one it is given now. A data set over
+  // memory may begin to fetch it; most do nothing. It must not wait.
+  virtual void expect(std::int64_t /*index*/) const noexcept {}
 };
 
 // How data sets are passed around: shared and read only. Made from any data set by copy or move,

@@ -63,10 +63,14 @@ std::int64_t Sampler::steps_per_epoch() const {
   return options_.tail == Tail::drop ? options_.size / whole : (options_.size + whole - 1) / whole;
 }
 
+Sampler::Order::Order(const Sampler& sampler, const Step& step)
+    : first_(step.first),
+      size_(sampler.options_.size),
+      shuffle_(sampler.options_.shuffle),
+      permutation_(size_, step.at.seed, step.at.epoch) {}
+
 std::int64_t Sampler::index(const Step& step, std::int64_t row) const {
-  std::int64_t place = position(step, row);
-  if (!options_.shuffle) return place;
-  return Permutation(options_.size, step.at.seed, step.at.epoch)(place);
+  return Order(*this, step).index(row);
 }
 
 std::int64_t Sampler::replacement(const Position& at, std::int64_t position,

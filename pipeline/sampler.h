@@ -69,6 +69,20 @@ class Sampler {
     return (step.first + row) % options_.size;
   }
   std::int64_t index(const Step& step, std::int64_t row) const;
+  // The same for many rows: what does not change from row to row is made once.
+  class Order {
+   public:
+    Order(const Sampler& sampler, const Step& step);
+    std::int64_t index(std::int64_t row) const {
+      std::int64_t place = (first_ + row) % size_;
+      return shuffle_ ? permutation_(place) : place;
+    }
+
+   private:
+    std::int64_t first_, size_;
+    bool shuffle_;
+    Permutation permutation_;
+  };
   // The sample that takes the place of one that failed, for the n-th time: a pure function of
   // (seed, epoch, position, attempt).
   std::int64_t replacement(const Position& at, std::int64_t position, std::int64_t attempt) const;

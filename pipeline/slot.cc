@@ -107,23 +107,28 @@ void Slot::load_rows() noexcept {
   std::int64_t rows = data_.step.rows, end = std::min(first + rows_per_task_, rows);
   if (first < rows && end == rows) events_.all_claimed(*this);
   if (first >= rows) return;  // a short batch has fewer rows than the graph
-  StageClock::Timer timer(parts_.clock, Stage::load, parts_.pool->this_worker(), batch_number_,
-                          first);
-  std::int64_t number = first;
+  int worker = parts_.pool->this_worker();
+  StageClock::Timer timer(parts_.clock, Stage::load, worker, batch_number_, first);
+  Task task{timer, std::max(worker, 0), now_ns()};
+  Sampler::Order order(parts_.sampler, data_.step);
+  std::int64_t number = first, index = order.index(first);
   for (; number < end; ++number) {
     if (parts_.stop.load(std::memory_order_relaxed) || doomed_.load(std::memory_order_relaxed)) {
       break;
     }
-    load_row(number, timer);
+    std::int64_t next = number + 1 < end ? order.index(number + 1) : -1;
+    if (next >= 0) parts_.dataset->expect(next);
+    load_row(number, index, task);
+    index = next;
   }
   timer.set_count(number - first);
 }
 
 // A task body never throws: an error is kept as the row's status and told to the consumer.
-void Slot::load_row(std::int64_t number, StageClock::Timer& timer) noexcept {
+void Slot::load_row(std::int64_t number, std::int64_t index, const Task& task) noexcept {
   Row& row = rows_[static_cast<std::size_t>(number)];
   try {
-    row.status = fill_row(row, number, timer);
+    row.status = fill_row(row, number, index, task);
   } catch (const std::exception& exception) {  // out of memory, or a describe() that throws
     row.status = Error(exception.what()).stage("load").kind(ErrorKind::usage);
   }
@@ -133,25 +138,24 @@ void Slot::load_row(std::int64_t number, StageClock::Timer& timer) noexcept {
 
 // Loads the sample that the plan has here, or the first replacement that can be loaded. The chain
 // of replacements depends on (seed, epoch, position) alone, so that a resumed run walks the same.
-Status Slot::fill_row(Row& row, std::int64_t number, StageClock::Timer& timer) {
+Status Slot::fill_row(Row& row, std::int64_t number, std::int64_t planned, const Task& task) {
   const ErrorPolicy& policy = parts_.options.errors;
   std::int64_t position = parts_.sampler.position(data_.step, number);
-  int worker = std::max(parts_.pool->this_worker(), 0);
   row.replaced = row.dropped = false;
   int attempts = policy.drop ? 0 : policy.max_attempts;
   for (int attempt = 0; attempt <= attempts; ++attempt) {
-    std::int64_t index = attempt == 0
-                             ? parts_.sampler.index(data_.step, number)
-                             : parts_.sampler.replacement(data_.step.at, position, attempt);
+    std::int64_t index =
+        attempt == 0 ? planned : parts_.sampler.replacement(data_.step.at, position, attempt);
     row.replaced = attempt > 0;
     if (!policy.fail && parts_.ledger.knows(index)) {
       if (policy.drop) row.failures.push_back(*parts_.ledger.find(index));
       continue;
     }
-    timer.set_index(index);
-    row.since_ns.store(now_ns(), std::memory_order_relaxed);
+    task.timer.set_index(index);
+    // Rows that take microseconds are not timed one by one.
+    row.since_ns.store(rows_per_task_ > 1 ? task.since_ns : now_ns(), std::memory_order_relaxed);
     row.index.store(index, std::memory_order_relaxed);
-    Status status = try_load(row, number, index, worker);
+    Status status = try_load(row, number, index, task.worker);
     if (status.ok()) {
       data_.indices[static_cast<std::size_t>(number)] = index;
       return status;

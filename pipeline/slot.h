@@ -100,8 +100,14 @@ class Slot {
   };
 
   void load_rows() noexcept;
-  void load_row(std::int64_t number, StageClock::Timer& timer) noexcept;
-  Status fill_row(Row& row, std::int64_t number, StageClock::Timer& timer);
+  // What the rows of one task share.
+  struct Task {
+    StageClock::Timer& timer;
+    int worker;
+    std::int64_t since_ns;
+  };
+  void load_row(std::int64_t number, std::int64_t index, const Task& task) noexcept;
+  Status fill_row(Row& row, std::int64_t number, std::int64_t planned, const Task& task);
   Status try_load(Row& row, std::int64_t number, std::int64_t index, int worker);
   void collate() noexcept;
   void leave_out_dropped_rows();

@@ -24,6 +24,9 @@ class Subset : public Dataset {
   std::string describe(std::int64_t index) const override;
   std::int64_t samples_per_task() const override { return dataset_->samples_per_task(); }
   std::vector<LeftOut> left_out() const override { return dataset_->left_out(); }
+  void expect(std::int64_t index) const noexcept override {
+    dataset_->expect((*indices_)[static_cast<std::size_t>(index)]);
+  }
 
   const std::vector<std::int64_t>& indices() const { return *indices_; }
 
