@@ -1,6 +1,6 @@
 #include "arrow_columns.h"
 
-#include "fetch_ahead.h"
+#include "row_reading.h"
 
 #include <millrace/pipeline/error.h>
 

@@ -1,6 +1,7 @@
 #include "arrow_cache.h"
 #include "arrow_columns.h"
 #include "arrow_file.h"
+#include "row_reading.h"
 
 #include <millrace/datasets/arrow_dataset.h>
 #include <millrace/pipeline/error.h>
@@ -194,7 +195,8 @@ void ArrowDataset::expect(std::int64_t index) const noexcept {
 }
 
 std::int64_t ArrowDataset::samples_per_task() const {
-  return state_->file.compressed() ? 1 : 16;
+  if (state_->file.compressed() || size() == 0) return 1;
+  return rows_worth_a_task(static_cast<std::int64_t>(state_->file.file().size()) / size());
 }
 
 CacheInfo read_arrow_info(const std::filesystem::path& path) {

@@ -1,5 +1,5 @@
 #include "dense_cache.h"
-#include "fetch_ahead.h"
+#include "row_reading.h"
 
 #include <millrace/datasets/memmap.h>
 #include <millrace/pipeline/error.h>
@@ -42,6 +42,10 @@ Status MemmapDataset::load(std::int64_t index, const LoadContext&, Sample& sampl
     std::memcpy(to, from, row_bytes_);
   }
   return {};
+}
+
+std::int64_t MemmapDataset::samples_per_task() const {
+  return rows_worth_a_task(static_cast<std::int64_t>(row_bytes_));
 }
 
 void MemmapDataset::expect(std::int64_t index) const noexcept {

@@ -31,7 +31,7 @@ class MemmapDataset : public Dataset {
   const Schema& schema() const override { return schema_; }
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
-  std::int64_t samples_per_task() const override { return 16; }
+  std::int64_t samples_per_task() const override;
   void expect(std::int64_t index) const noexcept override;
 
   // All rows as one array over the mapping.
