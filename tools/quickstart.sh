@@ -1,25 +1,69 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 machine to a working Millrace: sets up, builds, and runs the main job on
-# sample data. Safe to run again. What it makes is in quickstart-out/.
+# From a fresh Debian 12 machine to a working Millrace: sets up, builds, and runs the main job on real
+# media: folders in, caches out, a look at what is in them. Safe to run again. What it makes is in
+# quickstart-out/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/phases.sh
 out=quickstart-out
+media=$out/media
 bin=build/release/bin
 
-try_the_loader() {
-  mkdir -p $out
-  # A decoder that needs 300 us a picture, a few broken pictures, and a consumer that takes them as
-  # fast as they come: the verdict should be "data-bound".
-  $bin/bench_loader --samples 10000 --work-us 300 --to-float --bad-fraction 0.01 \
-    --errors $out/errors.jsonl --trace $out/trace.json --dump-graph $out/graph.dot
+look_at_the_media() {
+  local kind
+  for kind in pictures clips; do $bin/inspect --doctor $media/$kind; echo; done
+}
+
+make_caches() {
+  $bin/preprocess images $media/pictures --out $out/pictures.npy --size 128 \
+    --trace $out/trace.json --dump-graph $out/graph.dot
   echo
-  echo "$out/errors.jsonl  every bad sample, once ($(wc -l <$out/errors.jsonl) of them)"
-  echo "$out/trace.json    what each worker did; open it in Perfetto"
-  echo "$out/graph.dot     the task graph of one batch"
+  $bin/preprocess videos $media/clips --out $out/clips.arrow --frames 17 --size 128 --fps 8
+  echo
+  $bin/preprocess gifs $media/gifs --out $out/gifs.arrow --frames 10 --size 64 --quiet
+  $bin/preprocess audio $media/sounds --out $out/sounds.npy --rate 24000 --seconds 2 --mono --quiet
+  $bin/preprocess meshes $media/meshes --out $out/meshes.arrow --face-edges --quiet
+}
+
+look_at_the_caches() {
+  $bin/inspect $out/pictures.npy --verify --sheet $out/pictures.png
+  echo
+  $bin/inspect $out/clips.arrow --verify --row 0 --sheet $out/clips.png
+  $bin/inspect $out/gifs.arrow --sheet $out/gifs.png >/dev/null
+  $bin/inspect $out/sounds.npy --sheet $out/sounds.png >/dev/null
+  $bin/inspect $out/meshes.arrow --sheet $out/meshes.png >/dev/null
+}
+
+open_them_elsewhere() {
+  .deps/venv/bin/python - $out <<'PYTHON'
+import sys
+import numpy, pyarrow
+out = sys.argv[1]
+pictures = numpy.load(f"{out}/pictures.npy", mmap_mode="r")
+print("numpy:  ", pictures.shape, pictures.dtype)
+table = pyarrow.ipc.open_file(pyarrow.memory_map(f"{out}/clips.arrow")).read_all()
+print("pyarrow:", table.num_rows, "rows of", ", ".join(table.schema.names))
+PYTHON
+}
+
+tell() {
+  cat <<TEXT
+$out/media/              real photos, clips, GIFs with captions, sounds and meshes
+$out/pictures.npy        opens with numpy.load(mmap_mode="r")
+$out/clips.arrow         opens with pyarrow, HF datasets, polars, DuckDB
+$out/*.errors.jsonl      what could not be read, once each ($(cat $out/*.errors.jsonl | wc -l) files)
+$out/*.png               contact sheets: look at pictures.png, clips.png, meshes.png, sounds.png
+$out/trace.json          what each thread did; open it in Perfetto
+$out/graph.dot           the task graph of one batch
+TEXT
 }
 
 phase "set-up" tools/setup.sh
 phase "release build" build release
-phase "a loader over generated pictures" try_the_loader
+phase "sample media" tools/sample_media.sh $media
+phase "what is in the folders" look_at_the_media
+phase "folders to caches" make_caches
+phase "what is in the caches" look_at_the_caches
+phase "the same files in Python" open_them_elsewhere
+phase "where everything is" tell
 finish

@@ -19,6 +19,10 @@ DEBIAN_PACKAGES=(
   clang libclang-rt-14-dev
 )
 
+# Real media to try things on: unpacked by tools/sample_media.sh, never installed. Photos, clips,
+# sounds and meshes, 50 MB in all.
+SAMPLE_PACKAGES=(kphotoalbum python3-imageio python3-mecavideo sonic-pi-samples dart-doc)
+
 # Header-only. Bookworm's suite has no 3.9, so it is unpacked into .deps from this one.
 TASKFLOW_PACKAGE=libtaskflow-cpp-dev
 TASKFLOW_SUITE=trixie

@@ -1,0 +1,71 @@
+"""What the fault tests share: sample media, running the programs, comparing caches byte for byte."""
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy
+from PIL import Image
+
+PREPROCESS = os.environ.get("PREPROCESS", "preprocess")
+INSPECT = os.environ.get("INSPECT", "inspect")
+
+
+def make_images(folder, count, side=48, suffixes=(".png", ".jpg", ".JPEG", ".bmp")):
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = numpy.random.default_rng(count)
+    for i in range(count):
+        low = generator.integers(0, 256, (4, 4, 3), dtype=numpy.uint8)
+        size = (side + i % 7, side + i % 5)
+        Image.fromarray(low).resize(size, Image.BICUBIC).save(folder / f"p{i:05d}{suffixes[i % len(suffixes)]}")
+    return folder
+
+
+def preprocess(*arguments, environment=None, **options):
+    """Runs to the end and returns the process; its output is text."""
+    command = [PREPROCESS, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120,
+                          env={**os.environ, **(environment or {})}, **options)
+
+
+def inspect(*arguments):
+    return subprocess.run([INSPECT, *map(str, arguments)], capture_output=True, text=True,
+                          errors="replace", timeout=120)
+
+
+def must(process, code=0):
+    if process.returncode != code:
+        sys.exit(f"expected exit code {code}, got {process.returncode}: {process.args}\n"
+                 f"{process.stdout}\n{process.stderr}")
+    return process
+
+
+def files_of(out):
+    """The cache and what stands beside it, by name."""
+    out = pathlib.Path(out)
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest()
+            for p in sorted(out.parent.glob(out.name + "*")) if p.is_file()}
+
+
+def check_same(expected, out, what):
+    found = files_of(out)
+    if found != expected:
+        sys.exit(f"{what}: the files differ:\n expected {expected}\n found    {found}")
+    leftovers = [p.name for p in pathlib.Path(out).parent.glob(pathlib.Path(out).name + "*") if p.is_dir()]
+    if leftovers:
+        sys.exit(f"{what}: working folders are left over: {leftovers}")
+
+
+def ledger(out):
+    path = pathlib.Path(str(out) + ".errors.jsonl")
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def temporary(**options):
+    return tempfile.TemporaryDirectory(prefix="millrace.", **options)

@@ -1,0 +1,113 @@
+// The bar and the command line that all programs share.
+#include "tools/progress.h"
+
+#include "tests/reference.h"
+#include "tools/command_line.h"
+
+#include <millrace/pipeline/error.h>
+#include <millrace/pipeline/log.h>
+
+#include <cstdio>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace millrace {
+namespace {
+
+TEST(Progress, TellsShareRateTimeLeftAndErrors) {
+  Progress progress({.what = "images", .total = 500, .quiet = true});
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::string line = progress.line({.items = 205, .bytes = 61'200'000, .errors = 3}, 120);
+  EXPECT_TRUE(line.starts_with("images [################")) << line;
+  for (const char* part : {" 41 %  205/500", " items/s", " MB/s", "ETA 0:0", "errors 3"}) {
+    EXPECT_NE(line.find(part), std::string::npos) << line;
+  }
+  EXPECT_LE(line.size(), 120U);
+  EXPECT_EQ(progress.line({.items = 205}, 40).find('['), std::string::npos) << "no room for a bar";
+}
+
+TEST(Progress, CountsWhatWasDoneBeforeForTheBarButNotForTheRate) {
+  Progress progress({.what = "images", .total = 500, .done = 400, .quiet = true});
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::string line = progress.line({.items = 50}, 120);
+  EXPECT_NE(line.find("90 %  450/500"), std::string::npos) << line;
+  EXPECT_EQ(line.find("ETA 0:01"), std::string::npos) << line;
+}
+
+TEST(Progress, WritesPlainLinesWhereThereIsNoTerminal) {
+  std::FILE* file = std::tmpfile();
+  {
+    Progress progress(
+        {.what = "clips", .total = 4, .to = file, .line_every = std::chrono::milliseconds(1)});
+    for (int i = 1; i <= 4; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      progress.update({.items = i});
+    }
+  }
+  std::rewind(file);
+  std::string text(4096, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+  EXPECT_NE(text.find("100 %  4/4"), std::string::npos) << text;
+}
+
+TEST(Progress, SaysTimesAndBytesAsPeopleDo) {
+  EXPECT_EQ(in_time(7.4), "0:07");
+  EXPECT_EQ(in_time(754), "12:34");
+  EXPECT_EQ(in_time(3723), "1:02:03");
+  EXPECT_EQ(in_bytes(812), "812 B");
+  EXPECT_EQ(in_bytes(61.2e6), "61.2 MB");
+}
+
+struct Called {
+  int code = 0;
+  int number = 0;
+  bool flag = false;
+  std::vector<int> list;
+};
+
+Called call(
+    std::vector<std::string> arguments, const std::function<int()>& body = [] { return 0; }) {
+  Called called;
+  CommandLine line("program", "A program.", "\nExamples:\n  program --number 3\n");
+  line.app().add_option("--number", called.number);
+  line.app().add_option("--list", called.list);
+  line.app().add_flag("--flag", called.flag);
+  arguments.insert(arguments.begin(), "program");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  called.code = line.run(static_cast<int>(argv.size()), argv.data(), body);
+  return called;
+}
+
+TEST(CommandLine, ReadsConfigurationFilesAsFlags) {
+  TemporaryFolder folder;
+  std::string config = (folder / "run.toml").string();
+  std::ofstream(config) << "number = 7\nflag = true\nlist = [1, 2, 3]\n";
+  Called called = call({"--config", config});
+  EXPECT_EQ(called.code, 0);
+  EXPECT_EQ(called.number, 7);
+  EXPECT_TRUE(called.flag);
+  EXPECT_EQ(called.list, (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(call({"--number", "9", "--config=" + config}).number, 9) << "the command line wins";
+}
+
+TEST(CommandLine, EndsWithTheCodesThatScriptsKnow) {
+  EXPECT_EQ(call({}).code, 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(call({"--nunber", "3"}).code, 2);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("did you mean --number?"),
+            std::string::npos);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(call({}, []() -> int { throw Error("wrong").kind(ErrorKind::usage); }).code, 2);
+  EXPECT_EQ(call({}, []() -> int { throw Error("failed").at("a.png"); }).code, 1);
+  EXPECT_EQ(call({}, []() -> int { throw std::bad_alloc(); }).code, 1);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("program: a.png: failed"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace millrace

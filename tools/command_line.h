@@ -1,0 +1,55 @@
+// How every program of the house is called: options are declared once and are flags and keys of a
+// TOML file alike; results go to stdout, messages to stderr; it ends with 0, 1 (it failed), 2 (it
+// was called wrongly) or 128 + n (signal n).
+//
+//   int main(int argc, char** argv) {
+//     CommandLine line("train_vqgan", "Trains ...", examples);
+//     line.app().add_option("--steps", steps, "how long to train")->capture_default_str();
+//     return line.run(argc, argv, [&] { return train(); });
+//   }
+//
+// `--config run.toml` is there without being declared. A key is a flag without its dashes, in the
+// top part or in a [subcommand] part; what stands on the command line wins.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace millrace {
+
+class CommandLine {
+ public:
+  CommandLine(std::string name, const std::string& about, const std::string& examples);
+
+  CLI::App& app() { return app_; }
+  const std::string& name() const { return name_; }
+  CLI::App& subcommand(const std::string& name, const std::string& about,
+                       const std::string& examples);
+
+  // Parses, runs `body`, and turns whatever is thrown into one line and an exit code.
+  int run(int argc, char** argv, const std::function<int()>& body);
+
+  // All that was given or is by default, e.g. {"size", "256"}: what a log or a cache records.
+  static std::vector<std::pair<std::string, std::string>> settings(const CLI::App& app);
+
+ private:
+  std::vector<std::string> with_config(std::vector<std::string> arguments) const;
+  int explain(const CLI::ParseError& error, const std::vector<std::string>& arguments);
+
+  std::string name_;
+  CLI::App app_;
+};
+
+// The first SIGINT or SIGTERM is remembered, so that a program can end in order; the second ends it
+// at once. Until watch() is called signals do what they always do.
+class Signals {
+ public:
+  static void watch();
+  // The signal that came, or 0.
+  static int received();
+};
+
+}  // namespace millrace

@@ -1,0 +1,85 @@
+// What one run of `preprocess` is to do: the samples of one medium, and how the cache is written.
+#pragma once
+
+#include <millrace/datasets/cache_info.h>
+#include <millrace/pipeline/dataset.h>
+#include <millrace/pipeline/pool.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace millrace {
+
+class TokenStage;
+
+// The flags that every subcommand has.
+struct RunOptions {
+  std::filesystem::path out;
+  std::string format;   // npy, raw or arrow; empty: by the name's ending
+  bool raw = false;     // short for format = raw
+  int jobs = 0;         // 0: one per core
+  std::string shard;    // "i/n"
+  bool resume = false;  // what happens anyway
+  bool fresh = false;
+  std::string on_error = "skip";
+  std::int64_t max_errors = -1;
+  std::int64_t limit = -1;
+  std::string compress;  // "zstd:3"
+  std::int64_t shard_rows = 0;
+  std::string split;  // "train=0.95,valid=0.05"
+  std::uint64_t seed = 42;
+  bool json = false, dry_run = false, quiet = false;
+  std::string trace, graph;
+};
+
+void declare_run_options(CLI::App& app, RunOptions& options);
+
+// The samples of a medium.
+struct Job {
+  std::string what;  // "images", as it stands in messages
+  AnyDataset data;
+  // The file that a sample is made of.
+  std::function<CacheSource(std::int64_t index)> source;
+  // All that decides what a row holds; a cache made with other values is another cache.
+  std::map<std::string, std::string> options;
+  // What .npy and raw hold, which have room for one field; other numbers are left out there, and
+  // texts refused.
+  std::string main_field{};
+  std::string text_hint{};
+  std::int64_t varying_shard_rows = 0;        // files per shard where rows vary in size
+  std::vector<std::string> binary{};          // fields that hold files as they are
+  std::shared_ptr<const TokenStage> stage{};  // if any: turns `stage_field` into "tokens"
+  std::string stage_field{};
+  DType stage_dtype = DType::int64;
+};
+
+// One per subcommand: declares its own flags, and makes the job once they are parsed.
+class Medium {
+ public:
+  virtual ~Medium() = default;
+  virtual const char* name() const = 0;
+  virtual const char* about() const = 0;
+  virtual const char* examples() const = 0;
+  virtual void declare(CLI::App& app) = 0;
+  virtual Job make(const RunOptions& options, const std::shared_ptr<Pool>& pool) = 0;
+};
+
+std::unique_ptr<Medium> images_medium();
+std::unique_ptr<Medium> videos_medium();
+std::unique_ptr<Medium> gifs_medium();
+std::unique_ptr<Medium> meshes_medium();
+std::unique_ptr<Medium> audio_medium();
+std::unique_ptr<Medium> text_medium();
+std::unique_ptr<Medium> tokens_medium();
+
+// Writes the cache, or the part of it that is this process's. The exit code.
+int run_job(const Job& job, const RunOptions& options, const std::shared_ptr<Pool>& pool);
+
+}  // namespace millrace

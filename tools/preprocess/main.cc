@@ -1,0 +1,55 @@
+// preprocess: a folder of media in, a cache out that numpy, pyarrow and the trainers open at once.
+#include "tools/command_line.h"
+#include "tools/preprocess/job.h"
+
+#include <millrace/pipeline/log.h>
+
+namespace {
+
+using namespace millrace;
+
+constexpr const char* examples = R"(
+Examples:
+  preprocess images photos/ --out photos.npy --size 256
+  preprocess videos clips/ --out clips.arrow --frames 17 --size 128 --fps 8
+  preprocess gifs gifs/ --out gifs.arrow                        # gif/txt pairs by name
+  preprocess meshes chairs/ --out chairs.arrow --max-faces 800
+  preprocess audio sounds/ --out sounds.arrow --rate 24000 --seconds 4 --mono
+  preprocess text captions/ --out captions.npy --tokenizer bytes --max-length 256
+  preprocess tokens clips/ --model codebook.npy --out tokens.npy
+
+  preprocess images photos/ --out photos.arrow --split train=0.95,valid=0.05
+  preprocess images photos/ --out photos.arrow --shard $SLURM_ARRAY_TASK_ID/16
+  torchrun --no-python --nproc-per-node 8 preprocess videos clips/ --out clips.arrow
+
+Killed? Run the same command again: it goes on from its finished shards. Then look at it:
+  inspect photos.npy --verify --sheet photos.png
+`preprocess images --help` and so on tell the options of each medium.
+)";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line("preprocess",
+                   "A folder of media in, a cache out that numpy, pyarrow, HF datasets, polars, "
+                   "DuckDB and the trainers open at once.",
+                   examples);
+  line.app().require_subcommand(1);
+  std::unique_ptr<Medium> media[] = {images_medium(), videos_medium(), gifs_medium(),
+                                     meshes_medium(), audio_medium(),  text_medium(),
+                                     tokens_medium()};
+  RunOptions options;
+  Medium* chosen = nullptr;
+  for (auto& medium : media) {
+    CLI::App& app = line.subcommand(medium->name(), medium->about(), medium->examples());
+    medium->declare(app);
+    declare_run_options(app, options);
+    app.callback([&chosen, &medium] { chosen = medium.get(); });
+  }
+  return line.run(argc, argv, [&] {
+    if (options.quiet) set_log_level(LogLevel::warning);
+    auto pool = std::make_shared<Pool>(options.jobs);
+    Job job = chosen->make(options, pool);
+    return run_job(job, options, pool);
+  });
+}

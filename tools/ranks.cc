@@ -1,0 +1,137 @@
+// Finds out which rank this is, and opens the library that talks to the others.
+#include <millrace/pipeline/error.h>
+#include <millrace/training/rank_store.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace millrace {
+
+namespace {
+
+constexpr const char* module_name = "libmillrace_ranks.so";
+
+[[noreturn]] void refuse(const std::string& reason) {
+  throw Error(reason).stage("ranks").kind(ErrorKind::usage);
+}
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int number(const char* name, int low, int high) {
+  std::string_view text = variable(name);
+  int value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
+    refuse("the environment says " + std::string(name) + "=" + std::string(text) +
+           ", but it must be a number from " + std::to_string(low) + " to " + std::to_string(high));
+  }
+  return value;
+}
+
+// Beside the program, where the build and the installation put it.
+std::vector<std::filesystem::path> candidate_places() {
+  std::vector<std::filesystem::path> places;
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<void*>(&candidate_places), &self) != 0 && self.dli_fname) {
+    std::error_code ignored;
+    auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    places.push_back(program.parent_path() / ".." / "lib" / module_name);
+    places.push_back(program.parent_path() / module_name);
+  }
+  return places;
+}
+
+void* open_module() {
+  static void* module = nullptr;
+  if (module != nullptr) return module;
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // a lost store is told in one line, by us
+  for (const auto& place : candidate_places()) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(place, ignored)) continue;
+    module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module == nullptr) refuse(dlerror());
+    return module;
+  }
+  refuse(
+      "this build cannot share work between ranks (MILLRACE_TRAINING was off); use --shard i/n and "
+      "unset WORLD_SIZE");
+}
+
+}  // namespace
+
+std::optional<Ranks> ranks_from_environment() {
+  if (variable("WORLD_SIZE").empty() || variable("RANK").empty()) return std::nullopt;
+  int world = number("WORLD_SIZE", 1, 1 << 20);
+  if (world == 1) return std::nullopt;
+  Ranks ranks{.rank = number("RANK", 0, world - 1), .world = world};
+  if (variable("MASTER_ADDR").empty() || variable("MASTER_PORT").empty()) {
+    refuse("there are several ranks (WORLD_SIZE=" + std::to_string(world) +
+           "), but MASTER_ADDR and MASTER_PORT do not say where they meet; start them with "
+           "torchrun --no-python, or unset WORLD_SIZE and use --shard i/n");
+  }
+  ranks.address = variable("MASTER_ADDR");
+  ranks.port = number("MASTER_PORT", 1, 65535);
+  ranks.agent_hosts = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  ranks.scope = std::string(variable("TORCHELASTIC_RUN_ID")) + "/" +
+                std::string(variable("TORCHELASTIC_RESTART_COUNT"));
+  return ranks;
+}
+
+bool store_answers(const Ranks& ranks) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(ranks.address.c_str(), std::to_string(ranks.port).c_str(), &hints, &found) != 0) {
+    return false;
+  }
+  bool answers = false;
+  for (const addrinfo* at = found; at != nullptr && !answers; at = at->ai_next) {
+    int socket = ::socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (socket < 0) continue;
+    if (::connect(socket, at->ai_addr, at->ai_addrlen) == 0) {
+      answers = true;
+    } else if (errno == EINPROGRESS) {
+      pollfd waiting{.fd = socket, .events = POLLOUT, .revents = 0};
+      int problem = 1;
+      socklen_t size = sizeof problem;
+      answers = ::poll(&waiting, 1, 1000) == 1 &&
+                getsockopt(socket, SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
+    }
+    ::close(socket);
+  }
+  freeaddrinfo(found);
+  return answers;
+}
+
+void prepare_rank_store() {
+  open_module();
+}
+
+std::unique_ptr<RankStore> open_rank_store(const Ranks& ranks) {
+  void* module = open_module();
+  using Open = RankStore* (*)(const Ranks*, std::string*);
+  auto open = reinterpret_cast<Open>(dlsym(module, "millrace_open_rank_store"));
+  if (open == nullptr) refuse(std::string(module_name) + " is of another version");
+  std::string error;
+  std::unique_ptr<RankStore> store(open(&ranks, &error));
+  if (store == nullptr) {
+    throw Error("cannot reach the store at " + ranks.address + ":" + std::to_string(ranks.port) +
+                " (" + error.substr(0, error.find('\n')) + ")")
+        .stage("ranks");
+  }
+  return store;
+}
+
+}  // namespace millrace
