@@ -20,7 +20,7 @@ namespace millrace {
 
 namespace {
 
-constexpr char magic[8] = {'M', 'R', 'F', 'I', 'L', 'E', 'S', '1'};
+constexpr char magic[8] = {'M', 'R', 'F', 'I', 'L', 'E', 'S', '2'};
 
 struct Header {
   char magic[8];
@@ -111,9 +111,10 @@ bool makes_sense(const FileTable& table) {
   std::size_t files = table.size();
   auto no_name = std::ranges::adjacent_find(table.name_begin, std::greater_equal<>());
   return !table.folders.empty() && table.name_begin.size() == files + 1 &&
-         table.bytes.size() == files && table.modified_ns.size() == files &&
-         table.name_begin[0] == 0 && table.name_begin.back() == table.names.size() &&
-         no_name == table.name_begin.end() && table.names.find('/') == std::string::npos &&
+         (table.bytes.empty() || table.bytes.size() == files) &&
+         table.modified_ns.size() == table.bytes.size() && table.name_begin[0] == 0 &&
+         table.name_begin.back() == table.names.size() && no_name == table.name_begin.end() &&
+         table.names.find('/') == std::string::npos &&
          std::ranges::all_of(table.folders, stays_below) &&
          std::ranges::all_of(table.folder_of,
                              [&](std::uint32_t folder) { return folder < table.folders.size(); });
@@ -159,6 +160,9 @@ std::optional<FileTable> read_index(const std::filesystem::path& path, const std
   std::uint64_t folders = 0, left_out = 0;
   reader.get(found_key);
   if (found_key != key) return std::nullopt;
+  std::string root;
+  reader.get(root);
+  table.root = root;
   reader.get(folders);
   while (reader.ok() && table.folders.size() < folders) {
     FolderEntry& folder = table.folders.emplace_back();
@@ -188,6 +192,7 @@ Status write_index(const std::filesystem::path& path, const std::string& key,
   writer.bytes.reserve(table.names.size() + table.size() * 24 + table.folders.size() * 128 + 4096);
   writer.put(Header{});
   writer.put(key);
+  writer.put(table.root.native());
   writer.put(static_cast<std::uint64_t>(table.folders.size()));
   for (const FolderEntry& folder : table.folders) {
     writer.put(folder.prefix);

@@ -85,21 +85,35 @@ bool still_right(const FileTable& table, Pool& pool) {
   return right;
 }
 
+struct Details {
+  std::int64_t bytes = -1;
+  std::int64_t modified_ns = 0;
+};
+
+Details look_up(const FileTable& table, std::size_t index) {
+  struct stat about {};
+  if (::stat(table.path(index).c_str(), &about) != 0) return {};
+  return {S_ISREG(about.st_mode) ? about.st_size : -1, modified_ns_of(about)};
+}
+
+// Sizes and times of all files as they are now. Counts those that differ from what was known.
 void refresh_files(FileTable& table, Pool& pool) {
-  auto count = static_cast<std::int64_t>(table.size());
+  const auto count = static_cast<std::int64_t>(table.size());
+  const bool known = table.has_details();
+  table.bytes.resize(table.size(), -1);
+  table.modified_ns.resize(table.size(), 0);
+  std::atomic<std::int64_t> changed{0};
   constexpr std::int64_t chunk = 4096;
   parallel_for(pool, (count + chunk - 1) / chunk, [&](std::int64_t part) {
-    std::string path;
     for (std::int64_t i = part * chunk; i < std::min(count, (part + 1) * chunk); ++i) {
       auto at = static_cast<std::size_t>(i);
-      path = (table.root / table.folders[table.folder_of[at]].prefix).native();
-      path += table.name(at);
-      struct stat about {};
-      bool found = ::stat(path.c_str(), &about) == 0;
-      table.bytes[at] = found && S_ISREG(about.st_mode) ? about.st_size : -1;
-      table.modified_ns[at] = found ? modified_ns_of(about) : 0;
+      Details now = look_up(table, at);
+      if (now.bytes != table.bytes[at] || now.modified_ns != table.modified_ns[at]) ++changed;
+      table.bytes[at] = now.bytes;
+      table.modified_ns[at] = now.modified_ns;
     }
   });
+  table.changed_files = known ? changed.load() : 0;
 }
 
 // A folder that changed just before it was read is believed if it still has its stamp once the
@@ -132,9 +146,18 @@ FileTable list_files(const fs::path& folder, const FileListOptions& options, Poo
     for (const fs::path& place : index_places(folder, options)) {
       std::optional<FileTable> known = read_index(place, index_key(options));
       if (!known) continue;
+      // What was left out has its whole path, as the folder was given then.
+      if (!known->left_out.empty() && known->root != folder) continue;
       known->root = folder;
       if (!still_right(*known, pool)) continue;
-      if (options.check_files) refresh_files(*known, pool);
+      if (options.check_files) {
+        const bool told = known->has_details();
+        refresh_files(*known, pool);
+        if (!told || known->changed_files > 0) remember(*known, options);
+      } else {
+        known->bytes.clear();
+        known->modified_ns.clear();
+      }
       return std::move(*known);
     }
   }
@@ -151,21 +174,25 @@ FileTable list_files(const fs::path& folder, const FileListOptions& options, Poo
 
 }  // namespace
 
-void FileTable::reserve(std::size_t files, std::size_t name_bytes) {
+void FileTable::reserve(std::size_t files, std::size_t name_bytes, bool details) {
   folder_of.reserve(files);
   name_begin.reserve(files + 1);
-  bytes.reserve(files);
-  modified_ns.reserve(files);
   names.reserve(name_bytes);
+  if (details) {
+    bytes.reserve(files);
+    modified_ns.reserve(files);
+  }
 }
 
-void FileTable::add(std::uint32_t folder, std::string_view name, std::int64_t size,
-                    std::int64_t modified) {
+void FileTable::add(std::uint32_t folder, std::string_view name) {
   folder_of.push_back(folder);
   names += name;
   name_begin.push_back(static_cast<std::uint32_t>(names.size()));
-  bytes.push_back(size);
-  modified_ns.push_back(modified);
+}
+
+std::string FileTable::path(std::size_t i) const {
+  std::string whole = (root / folders[folder_of[i]].prefix).native();
+  return whole += name(i);
 }
 
 FileList::FileList(const fs::path& folder, FileListOptions options) {
@@ -188,10 +215,12 @@ std::string FileList::relative(std::int64_t index) const {
   return path += name(index);
 }
 std::int64_t FileList::bytes(std::int64_t index) const {
-  return table_->bytes[static_cast<std::size_t>(index)];
+  auto at = static_cast<std::size_t>(index);
+  return table_->has_details() ? table_->bytes[at] : look_up(*table_, at).bytes;
 }
 std::int64_t FileList::modified_ns(std::int64_t index) const {
-  return table_->modified_ns[static_cast<std::size_t>(index)];
+  auto at = static_cast<std::size_t>(index);
+  return table_->has_details() ? table_->modified_ns[at] : look_up(*table_, at).modified_ns;
 }
 const std::vector<LeftOut>& FileList::left_out() const {
   return table_->left_out;
@@ -201,6 +230,9 @@ std::int64_t FileList::folders() const {
 }
 std::int64_t FileList::folder_index(std::int64_t index) const {
   return table_->folder_of[static_cast<std::size_t>(index)];
+}
+std::int64_t FileList::changed_files() const {
+  return table_->changed_files;
 }
 bool FileList::from_index() const {
   return table_->from_index;
@@ -215,7 +247,10 @@ FileList FileList::only(const std::vector<std::string>& wanted) const {
   part->from_index = table_->from_index;
   for (std::size_t i = 0; i < table_->size(); ++i) {
     if (!has_extension(table_->name(i), extensions)) continue;
-    part->add(table_->folder_of[i], table_->name(i), table_->bytes[i], table_->modified_ns[i]);
+    part->add(table_->folder_of[i], table_->name(i));
+    if (!table_->has_details()) continue;
+    part->bytes.push_back(table_->bytes[i]);
+    part->modified_ns.push_back(table_->modified_ns[i]);
   }
   return FileList(std::move(part));
 }

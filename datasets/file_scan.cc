@@ -62,7 +62,7 @@ class Scan {
     }
     parallel_for(pool_, static_cast<std::int64_t>(parts.size()), [&](std::int64_t i) {
       const Part& part = parts[static_cast<std::size_t>(i)];
-      part.listing->look_up(root_, part.begin, part.end);
+      part.listing->look_up(root_, options_, part.begin, part.end);
     });
   }
 
@@ -151,7 +151,7 @@ class Scan {
     if (name_bytes > UINT32_MAX || listings_.size() > UINT32_MAX) {
       throw Error("more files than a list can hold").at(printable(root_)).kind(ErrorKind::usage);
     }
-    table.reserve(files, name_bytes);
+    table.reserve(files, name_bytes, options_.check_files);
     struct Place {
       std::size_t listing, item = 0, child = 0;
       std::uint32_t folder = 0;
@@ -175,7 +175,11 @@ class Scan {
       }
       const FolderItem& item = listing.items[place.item++];
       if (!item.is_folder()) {
-        table.add(place.folder, listing.name(item), item.bytes, item.modified_ns);
+        table.add(place.folder, listing.name(item));
+        if (options_.check_files) {
+          table.bytes.push_back(item.bytes);
+          table.modified_ns.push_back(item.modified_ns);
+        }
       } else {
         enter(listing.children[place.child++]);
       }

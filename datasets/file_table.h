@@ -35,19 +35,22 @@ struct FileTable {
   std::vector<FolderEntry> folders;
   // By file.
   std::vector<std::uint32_t> folder_of;
-  std::vector<std::uint32_t> name_begin{0};  // and one more, the end of the last
-  std::vector<std::int64_t> bytes, modified_ns;
+  std::vector<std::uint32_t> name_begin{0};      // and one more, the end of the last
+  std::vector<std::int64_t> bytes, modified_ns;  // empty unless they were looked up
   std::string names;
   std::vector<LeftOut> left_out;
   bool from_index = false;
   bool complete = true;  // every folder could be read
+  std::int64_t changed_files = 0;
 
   std::size_t size() const { return folder_of.size(); }
   std::string_view name(std::size_t i) const {
     return std::string_view(names).substr(name_begin[i], name_begin[i + 1] - name_begin[i]);
   }
-  void reserve(std::size_t files, std::size_t name_bytes);
-  void add(std::uint32_t folder, std::string_view name, std::int64_t size, std::int64_t modified);
+  bool has_details() const { return bytes.size() == size(); }
+  std::string path(std::size_t i) const;  // with the root
+  void reserve(std::size_t files, std::size_t name_bytes, bool details);
+  void add(std::uint32_t folder, std::string_view name);
 };
 
 std::int64_t modified_ns_of(const struct stat& about);

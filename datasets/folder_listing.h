@@ -41,14 +41,15 @@ struct FolderListing {
     return std::string_view(names).substr(item.begin, item.length);
   }
 
-  // Three steps: names; sizes, times and what links are (done by read() if the folder is small);
-  // and order, after which only wanted files and folders are left.
+  // Three steps: names; what links are, and with `check_files` sizes and times (done by read() if
+  // the folder is small); and order, after which only wanted files and folders are left.
   void read(const std::filesystem::path& root, const FileListOptions& options);
-  void look_up(const std::filesystem::path& root, std::size_t begin, std::size_t end);
+  void look_up(const std::filesystem::path& root, const FileListOptions& options, std::size_t begin,
+               std::size_t end);
   void sort();
 
  private:
-  void look_up(int folder, std::size_t begin, std::size_t end);
+  void look_up(int folder, bool check_files, std::size_t begin, std::size_t end);
   bool comes_before(const FolderItem& a, const FolderItem& b) const;
   std::size_t common_start() const;
 };

@@ -202,14 +202,28 @@ TEST_F(FileIndex, IsNotFooledByQuickChanges) {
   }
 }
 
-TEST_F(FileIndex, LooksAtFilesThatChangedInPlaceIfAsked) {
-  list();
+TEST_F(FileIndex, NoticesFilesThatChangedInPlace) {
+  list(true);
+  EXPECT_EQ(list(true).changed_files(), 0);
   std::ofstream(folder_ / "d0/0.png", std::ios::app) << "more";
+  // What is asked for is looked up, whatever the index says.
+  FileList quick = list();
+  EXPECT_TRUE(quick.from_index());
   FileList checked = list(true);
   EXPECT_TRUE(checked.from_index());
+  EXPECT_EQ(checked.changed_files(), 1);
   EXPECT_EQ(checked.bytes(0), 5);
   EXPECT_EQ(checked.modified_ns(0),
             FileList(folder_.path(), {.extensions = {"png"}}).modified_ns(0));
+  EXPECT_EQ(list(true).changed_files(), 0);  // remembered
+}
+
+TEST_F(FileIndex, NeverGivesAnOldSize) {
+  list(true);
+  std::ofstream(folder_ / "d0/0.png", std::ios::app) << "more";
+  FileList files = list();
+  EXPECT_TRUE(files.from_index());
+  EXPECT_EQ(files.bytes(0), 5);
 }
 
 TEST_F(FileIndex, IsNotUsedForOtherExtensions) {
