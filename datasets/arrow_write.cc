@@ -263,8 +263,9 @@ class ArrowJoiner {
   void remember(const arrow::ipc::Message& message, std::uint64_t offset, std::uint64_t bytes,
                 std::span<const std::byte> original) {
     arrow::ipc::DictionaryMemo no_dictionaries;
-    auto batch = arrow::ipc::ReadRecordBatch(message, schema_, &no_dictionaries,
-                                             arrow::ipc::IpcReadOptions::Defaults());
+    arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
+    options.use_threads = false;  // one thread pool in a program, and it is not Arrow's
+    auto batch = arrow::ipc::ReadRecordBatch(message, schema_, &no_dictionaries, options);
     check(batch.status(), "read a record batch again");
     auto body = static_cast<std::uint64_t>(message.body_length());
     BatchEntry entry{.offset = offset,
