@@ -11,6 +11,7 @@
 
 #include <cstring>
 #include <functional>
+#include <future>
 #include <string>
 #include <utility>
 
@@ -314,8 +315,10 @@ void join_arrow(CacheDescription& description, const JoinedShards& shards,
   joiner.end([&](const auto& use) {
     for (std::size_t i = 0; i < shards.paths.size(); ++i) for_each_line(open(i).lines(), use);
   });
-  data.sync();
+  data.flush();
+  std::future<void> on_disk = std::async(std::launch::async, [&data] { data.sync(); });
   check_written_arrow(data.temporary(), description);
+  on_disk.get();
   data.commit();
 }
 

@@ -26,6 +26,8 @@ class DurableFile {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   // To the disk, still under the temporary name.
   void sync();
+  // Written as far as other readers of the file are concerned.
+  void flush();
   // sync(), then the final name, then the folder that holds it.
   void commit();
 
@@ -33,7 +35,6 @@ class DurableFile {
   const std::filesystem::path& temporary() const { return temporary_; }
 
  private:
-  void flush();
   void put(const std::byte* data, std::size_t bytes);
 
   std::filesystem::path temporary_, final_;

@@ -70,6 +70,13 @@ void MappedFile::advise(Access access) const {
   if (size() > 0) (void)::madvise(buffer_.data(), size(), to_advice(access));
 }
 
+void let_go(std::span<const std::byte> mapped) {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  auto begin = (reinterpret_cast<std::uintptr_t>(mapped.data()) + page - 1) / page * page;
+  auto end = reinterpret_cast<std::uintptr_t>(mapped.data() + mapped.size()) / page * page;
+  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 void MappedFile::will_need(std::size_t offset, std::size_t bytes) const {
   if (offset >= size()) return;
   bytes = std::min(bytes, size() - offset);

@@ -47,4 +47,8 @@ class MappedFile {
   Buffer buffer_;
 };
 
+// Takes mapped bytes out of this process's memory, for who reads a large file once; they are read
+// again if they are looked at again.
+void let_go(std::span<const std::byte> mapped);
+
 }  // namespace millrace

@@ -173,7 +173,7 @@ void Run::work(const Shards& shards) {
   bool fail = options_.on_error == "fail";
   LoaderOptions loading{.batch_size = rows_.batch_size(claimed->size()),
                         .seed = options_.seed,
-                        .prefetch = 3,
+                        .prefetch = 8,  // one slow file must not stop the others
                         .pool = pool_,
                         .errors = {.fail = fail, .drop = true, .max_fraction = 1},
                         .trace = !options_.trace.empty()};
