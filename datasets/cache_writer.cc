@@ -302,7 +302,7 @@ CacheInfo CacheWriter::join() {
 struct ShardWriter::State {
   CacheInfo plan;
   std::int64_t shard, next, end;
-  fs::path final_name;
+  fs::path out, final_name;
   DurableFile file;
   Checksum checksum;
   ShardTail tail{};
@@ -315,6 +315,7 @@ struct ShardWriter::State {
         shard(which),
         next(begin),
         end(finish),
+        out(writer.out),
         final_name(writer.shard_path(which)),
         file(writer.folder, final_name) {
     tail.plan = writer.plan;
@@ -405,7 +406,12 @@ void ShardWriter::finish() {
   s.tail.payload_xxh3 = s.checksum.value();
   seal(s.tail);
   s.file.write(std::as_bytes(std::span(&s.tail, 1)));
-  s.file.commit();
+  try {
+    s.file.commit();
+  } catch (const Error&) {
+    // Another process made the same shard, and the cache was joined meanwhile: nothing is lost.
+    if (!fs::exists(s.out)) throw;
+  }
 }
 
 }  // namespace millrace

@@ -114,12 +114,15 @@ void Loader::Ring::all_claimed(Slot& slot) {
 }
 
 void Loader::Ring::published(Slot& slot) {
-  Lock lock(mutex_);
-  if (open_ == &slot) open_ = nullptr;
-  slot.ready = true;
-  slot.ready_ns = now_ns();
-  --running_;
-  // Under the lock: once it is free, close() may end and the ring be gone.
+  {
+    Lock lock(mutex_);
+    if (open_ == &slot) open_ = nullptr;
+    slot.ready = true;
+    slot.ready_ns = now_ns();
+    --running_;
+  }
+  // Without the lock, or the consumer would wake up only to wait for it. The ring is still there:
+  // close() joins every graph before it ends, and this is part of one.
   changed_.notify_all();
 }
 
