@@ -30,7 +30,7 @@ def kill_after(seconds, command):
 
 
 def main():
-    moments = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    moments = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 100000
     chance = random.Random(seed)
     with temporary() as folder:

@@ -71,13 +71,13 @@ def with_agent(arguments, out, expected, kill):
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     chance = random.Random(time.time_ns())
     with temporary() as folder:
         folder = pathlib.Path(folder)
         media = make_images(folder / "media", 480)
         arguments = ["images", media, "--size", "40", "--shard-rows", "4", "--jobs", "1"]
-        for file in ("x.npy", "x.arrow"):
+        for file in ("x.npy", "x.arrow") if rounds > 1 else ("x.arrow",):
             (folder / "plain").mkdir()
             plain = folder / "plain" / file
             must(preprocess(*arguments, "--out", plain))
@@ -92,7 +92,7 @@ def main():
                 shutil.rmtree(folder / "out")
             print(f"{file}: {rounds} runs of three ranks, in {died} one was killed while it worked; "
                   f"the others ended well, all the same")
-            for kill in (False, True) if TORCHRUN else ():
+            for kill in () if not TORCHRUN else (False, True) if rounds > 1 else (True,):
                 (folder / "out").mkdir()
                 at_once, _ = with_agent(arguments, folder / "out" / file, expected, kill)
                 shutil.rmtree(folder / "out")

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -100,6 +100,20 @@ std::string start_time(pid_t pid) {
   return field;
 }
 
+// How many of the programs that our parent started are still running and are like ours.
+int living_siblings() {
+  std::string parent = std::to_string(getppid());
+  std::ifstream in("/proc/" + parent + "/task/" + parent + "/children");
+  std::error_code ignored;
+  auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  int count = 0;
+  for (pid_t pid = 0; in >> pid;) {
+    auto other = std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/exe", ignored);
+    if (other == program && !start_time(pid).empty()) ++count;
+  }
+  return count;
+}
+
 // Note [a rank that dies]
 // Every rank counts up a number in the store, once a second. A rank whose number stands still for
 // `patience`, or whose process is seen to be gone where it runs on the same machine, is dead, and
@@ -160,6 +174,13 @@ class RankClaims : public Claims {
 
   bool somebody_died() override {
     try {
+      // A rank may die before it has said who it is; torchrun's agent is the parent of all.
+      const char* local = std::getenv("LOCAL_WORLD_SIZE");
+      int ended = 0;
+      for (int rank = 0; rank < ranks_.world && store_usable_; ++rank) {
+        ended += store_->get(key("bye", rank)).empty() ? 0 : 1;
+      }
+      if (ranks_.agent_hosts && local && living_siblings() + ended < std::atoi(local)) return true;
       for (int rank = 0; rank < ranks_.world && store_usable_; ++rank) {
         if (rank != ranks_.rank && process_gone(rank) && store_->get(key("bye", rank)).empty()) {
           return true;

@@ -284,7 +284,7 @@ void write_ledger(const fs::path& cache, const CacheInfo& info,
     }
   }
   if (any) {
-    fs::rename(beside, path);
+    fs::rename(beside, path, ignored);  // it fails only where another rank has done the same
   } else {
     fs::remove(path, ignored);
   }
@@ -295,9 +295,12 @@ void remove_leftovers(const fs::path& cache) {
   std::error_code ignored;
   fs::remove(cache.string() + ".claims", ignored);
   fs::path folder = cache.has_parent_path() ? cache.parent_path() : fs::path(".");
-  std::string start = cache.filename().string() + ".errors.rank";
+  std::string list = cache.filename().string() + ".errors.";
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().filename().string().starts_with(start)) fs::remove(entry.path(), ignored);
+    std::string name = entry.path().filename().string();
+    bool ours = name.starts_with(list + "rank") ||
+                (name.starts_with(list + "jsonl.") && name.ends_with(".new"));
+    if (ours) fs::remove(entry.path(), ignored);
   }
 }
 
