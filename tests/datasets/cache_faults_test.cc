@@ -3,11 +3,12 @@
 #include "cache_rows.h"
 #include "tests/reference.h"
 
+#include <millrace/pipeline/error.h>
 #include <millrace/pipeline/random.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <thread>
 
 #include <fcntl.h>
@@ -37,8 +38,21 @@ void PrintTo(const Format& format, std::ostream* out) {
   *out << format.name << (format.zstd > 0 ? " zstd" : "");
 }
 
-void make(const fs::path& path, const Format& format) {
-  write_cache(path, format.schema(), sources, format.options(), true);
+// Calls `before` ahead of every shard and of the join.
+void make(
+    const fs::path& path, const Format& format, const std::function<void()>& before = [] {}) {
+  CacheWriter writer(path,
+                     {.schema = format.schema(),
+                      .sources = sources,
+                      .fingerprint = "the list",
+                      .options = {{"transform", "none"}}},
+                     format.options());
+  for (std::int64_t shard : writer.missing()) {
+    before();
+    write_shard(writer, format.schema(), shard, true);
+  }
+  before();
+  writer.join();
 }
 
 // Runs `work` in a process of its own.
@@ -74,40 +88,58 @@ class Faults : public testing::TestWithParam<Format> {
   TemporaryFolder folder_;
 };
 
+// Makes the cache in a child and kills it `delay` after its n-th shard (0: from the start). One
+// that is quicker waits to be killed, so that how many die does not depend on the machine.
+void killed_after(std::int64_t shards, std::chrono::nanoseconds delay, const fs::path& path,
+                  const Format& format) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  pid_t child = in_a_child([&] {
+    std::int64_t begun = 0;
+    auto tell = [&] {
+      if (write(ends[1], "s", 1) != 1) throw Error("nobody listens");
+    };
+    make(path, format, [&] {
+      if (begun++ == shards) tell();
+    });
+    if (begun <= shards) tell();
+    pause();
+  });
+  close(ends[1]);
+  char step = 0;
+  EXPECT_EQ(read(ends[0], &step, 1), 1) << "the child failed";
+  close(ends[0]);
+  std::this_thread::sleep_for(delay);
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+}
+
 TEST_P(Faults, KilledAtRandomMomentsItEndsAsIfNothingHadBeen) {
   fs::path whole = folder_ / ("whole-" + GetParam().name);
-  auto started = std::chrono::steady_clock::now();
   ASSERT_TRUE(ended_well(in_a_child([&] { make(whole, GetParam()); })));
-  auto one_run = std::chrono::duration_cast<std::chrono::microseconds>(
-                     std::chrono::steady_clock::now() - started)
-                     .count();
   auto expected = files_of(whole);
   Random random(5, 0, 0, GetParam().name);
   fs::path path = folder_ / GetParam().name;
-  int kills = 0;
-  // On a busy machine a run may end before it is killed: more rounds then.
-  for (int round = 0; round < 3 || (kills <= 5 && round < 40); ++round) {
-    bool done = false;
-    while (!done) {
-      pid_t child = in_a_child([&] { make(path, GetParam()); });
-      std::this_thread::sleep_for(std::chrono::microseconds(random.below(one_run / 2 + 1)));
-      kill(child, SIGKILL);
-      int status = 0;
-      waitpid(child, &status, 0);
-      kills += WIFSIGNALED(status) ? 1 : 0;
-      done = WIFEXITED(status) || kills >= 30 * (round + 1);
+  for (int round = 0; round < 4; ++round) {
+    for (std::uint64_t kills = 1 + random.below(5); kills > 0; --kills) {
+      // From less than a row takes to more than the join does, evenly in the logarithm.
+      std::chrono::nanoseconds delay((1000 + random.below(1000)) << random.below(15));
+      // One in five dies in the join: no shard comes after the last.
+      killed_after(static_cast<std::int64_t>(random.below(sources / 12 * 5 / 4)), delay, path,
+                   GetParam());
       // Whatever has the final name is whole.
-      if (fs::exists(path)) {
-        ASSERT_TRUE(verify_cache(path).problems.empty());
-      }
+      if (!fs::exists(path)) continue;
+      ASSERT_TRUE(ended_well(in_a_child([&] {
+        if (!verify_cache(path).problems.empty()) throw Error("the cache is damaged");
+      })));
     }
     ASSERT_TRUE(ended_well(in_a_child([&] { make(path, GetParam()); })));
     ASSERT_EQ(files_of(path), expected);
     ASSERT_FALSE(fs::exists(path.string() + ".parts"));
     for (const char* suffix : {"", ".json", ".sources.jsonl"}) fs::remove(path.string() + suffix);
   }
-  RecordProperty("kills", kills);
-  EXPECT_GT(kills, 5);
 }
 
 TEST_P(Faults, ThreeProcessesOfWhichOneIsKilled) {

@@ -32,7 +32,9 @@ TEST(Progress, CountsWhatWasDoneBeforeForTheBarButNotForTheRate) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   std::string line = progress.line({.items = 50}, 120);
   EXPECT_NE(line.find("90 %  450/500"), std::string::npos) << line;
-  EXPECT_EQ(line.find("ETA 0:01"), std::string::npos) << line;
+  // 50 items in at least 50 ms, however long the sleep took.
+  std::size_t rate = line.find("450/500") + 7;
+  EXPECT_LE(std::stod(line.substr(rate)), 1000) << line;
 }
 
 TEST(Progress, WritesPlainLinesWhereThereIsNoTerminal) {
