@@ -80,6 +80,8 @@ Status AudioReader::State::start_stream() {
   const AVRational sample{1, info.sample_rate_hz};
   if (stream_.length() >= 0) {
     info.samples = stream_.length();
+  } else if (stream_.is_chained()) {
+    info.samples = 0;  // nothing in the headers tells it
   } else if (stream->duration != AV_NOPTS_VALUE && stream->duration > 0) {
     std::int64_t ticks = stream->duration;
     // In mp3 the duration counts the encoder's delay, which sound does not.

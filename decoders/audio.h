@@ -29,7 +29,7 @@ struct AudioInfo {
   int sample_rate_hz = 0;
   int channels = 0;
   // Per channel, as the headers say: exact for wav, flac, ogg, opus and m4a, a frame too many for
-  // mp3 with an info header, else an estimate; 0: unknown.
+  // mp3 with an info header, else an estimate; 0: unknown, as in Ogg files of several streams.
   std::int64_t samples = 0;
   double duration_seconds = 0;
   std::string container{};

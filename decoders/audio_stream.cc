@@ -1,6 +1,9 @@
 #include "audio_stream.h"
 
+#include "mp4_length.h"
+
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,9 +21,37 @@ void drop_front(AVFrame* frame, int samples) {
   frame->nb_samples -= samples;
 }
 
+namespace {
+
+// The number of the Ogg stream that the last page of some bytes of the file belongs to.
+std::optional<std::uint32_t> serial_of_last_page(const MediaInput& input, std::int64_t offset,
+                                                 std::size_t most) {
+  std::vector<std::uint8_t> bytes(most);
+  bytes.resize(static_cast<std::size_t>(std::max<std::int64_t>(0, input.read_at(offset, bytes))));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  constexpr std::size_t serial = 14, header = 27;
+  if (text.size() < header) return std::nullopt;
+  const std::size_t at = text.rfind("OggS", text.size() - header);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::uint32_t number = 0;
+  for (std::size_t i = 4; i-- > 0;) number = number << 8 | bytes[at + serial + i];
+  return number;
+}
+
+// Streams may follow one another in an Ogg file; its duration is then that of the last one only.
+bool has_followers(const MediaInput& input) {
+  constexpr std::int64_t longest_page = 65'307;
+  return serial_of_last_page(input, 0, 27) !=
+         serial_of_last_page(input, std::max<std::int64_t>(0, input.size() - longest_page),
+                             longest_page);
+}
+
+}  // namespace
+
 void AudioStream::close() {
   codec_.reset();
   length_ = -1;
+  is_chained_ = false;
   can_seek_ = false;
 }
 
@@ -48,24 +79,36 @@ Status AudioStream::open(MediaInput& input) {
   int code = avcodec_parameters_to_context(codec_.get(), parameters);
   codec_->pkt_timebase = stream->time_base;
   codec_->thread_count = 1;
+  origin_ticks_ = stream->start_time != AV_NOPTS_VALUE ? stream->start_time : 0;
+  const std::string_view container = input.format()->iformat->name;
+  const bool is_ogg = container == "ogg" && input.format()->nb_streams == 1;
+  is_chained_ = is_ogg && has_followers(input);
+  // Note [Where Vorbis ends]. The last page of an Ogg file says how many samples there are. FFmpeg
+  // takes what is too much away from the last packet alone, be it longer or shorter than that; we
+  // let it give everything and cut.
+  const bool cut_vorbis = is_ogg && !is_chained_ && parameters->codec_id == AV_CODEC_ID_VORBIS &&
+                          origin_ticks_ == 0 && stream->duration > 0;
+  if (cut_vorbis) codec_->flags2 |= AV_CODEC_FLAG2_SKIP_MANUAL;
   if (code >= 0) code = avcodec_open2(codec_.get(), decoder, nullptr);
   if (code < 0) return input.error(std::string("cannot start decoder ") + decoder->name, code);
   if (codec_->sample_rate <= 0 || codec_->ch_layout.nb_channels <= 0) {
     return input.error("the sample rate or the number of channels is missing");
   }
-  origin_ticks_ = stream->start_time != AV_NOPTS_VALUE ? stream->start_time : 0;
   const AVRational sample{1, codec_->sample_rate};
-  const std::string_view container = input.format()->iformat->name;
   for (const char* name : {"wav", "flac", "mp3", "ogg", "mp4", "aiff"}) {
     can_seek_ = can_seek_ || container.find(name) != std::string_view::npos;
   }
   can_seek_ = can_seek_ && av_cmp_q(stream->time_base, sample) <= 0;
   // FLAC in Ogg has times of pages only.
   if (container == "ogg" && parameters->codec_id == AV_CODEC_ID_FLAC) can_seek_ = false;
-  if (stream->duration != AV_NOPTS_VALUE && stream->duration > 0 &&
-      container.find("mp4") != std::string_view::npos) {
-    // The edit list; FFmpeg itself only leaves out whole frames at the end.
+  if (is_chained_) can_seek_ = false;  // not back into an earlier stream
+  if (cut_vorbis) {
     length_ = av_rescale_q(stream->duration, stream->time_base, sample);
+  } else if (container.find("mp4") != std::string_view::npos) {
+    // FFmpeg itself only leaves out whole frames at the end.
+    std::int64_t ticks =
+        mp4_track_length(input, static_cast<std::uint32_t>(stream->id)).value_or(stream->duration);
+    if (ticks > 0) length_ = av_rescale_q(ticks, stream->time_base, sample);
   }
   wanted_ = position_ = 0;
   placed_ = from_start_ = true;

@@ -23,6 +23,8 @@ class AudioStream {
 
   // The length of the sound per channel if the container tells it; -1 otherwise.
   std::int64_t length() const { return length_; }
+  // True where the container's duration is not that of all its sound.
+  bool is_chained() const { return is_chained_; }
 
   // Makes next() begin with `sample`, or with the first after it if there is none.
   Status go_to(std::int64_t sample);
@@ -44,6 +46,7 @@ class AudioStream {
   std::int64_t position_ = 0;      // of the next sample that the decoder gives
   std::int64_t origin_ticks_ = 0;  // time of sample 0
   std::int64_t retry_back_ = 0;    // how much further back the next attempt goes
+  bool is_chained_ = false;
   bool can_seek_ = false, placed_ = true, from_start_ = true, moved_ = false;
 };
 
