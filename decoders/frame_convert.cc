@@ -1,5 +1,7 @@
 #include "frame_convert.h"
 
+#include "place_rows.h"
+
 #include <cstdlib>
 #include <string>
 
@@ -10,8 +12,8 @@ extern "C" {
 namespace millrace {
 namespace {
 
-constexpr int scaler_flags =
-    SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP;
+constexpr int resizing = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP;
+constexpr int as_the_ffmpeg_command = SWS_BICUBIC;
 
 // swscale writes whole vectors, past the end of a row.
 std::ptrdiff_t padded(int width) {
@@ -45,7 +47,8 @@ Status FrameConverter::prepare(const Setup& setup) {
   av_opt_set_int(s, "dstw", setup.to_width, 0);
   av_opt_set_int(s, "dsth", setup.to_height, 0);
   av_opt_set_int(s, "dst_format", setup.to_format, 0);
-  av_opt_set_int(s, "sws_flags", scaler_flags, 0);
+  const bool is_plain = setup.to_format == AV_PIX_FMT_RGB24;
+  av_opt_set_int(s, "sws_flags", is_plain ? as_the_ffmpeg_command : resizing, 0);
   if (format->log2_chroma_h == 1) av_opt_set_int(s, "src_v_chr_pos", 128, 0);
   av_opt_set_int(s, "src_range", setup.range == AVCOL_RANGE_JPEG ? 1 : 0, 0);
   if (int code = sws_init_context(s, nullptr, nullptr); code < 0) {
@@ -65,22 +68,46 @@ Status FrameConverter::prepare(const Setup& setup) {
   stride_ = padded(setup.to_width);
   scratch_.resize(static_cast<std::size_t>(stride_) * static_cast<std::size_t>(setup.to_height) *
                   3);
+  interleaved_.resize(is_plain ? 3 * static_cast<std::size_t>(stride_) : 0);
+  interleaved_.resize(interleaved_.size() * static_cast<std::size_t>(setup.to_height));
   setup_ = setup;
+  return {};
+}
+
+Status FrameConverter::convert_interleaved(const AVFrame& frame, Planes& planes) {
+  const std::ptrdiff_t row_bytes = 3 * stride_;
+  std::uint8_t* to[4] = {interleaved_.data()};
+  const int strides[4] = {static_cast<int>(row_bytes)};
+  if (sws_scale(scaler_.get(), frame.data, frame.linesize, 0, frame.height, to, strides) !=
+      frame.height) {
+    return Error("the colour conversion failed");
+  }
+  const std::ptrdiff_t plane = stride_ * frame.height;
+  std::uint8_t* const red = scratch_.data();
+  for (std::ptrdiff_t y = 0; y < frame.height; ++y) {
+    std::uint8_t* const row = red + y * stride_;
+    split_rgb_row(interleaved_.data() + y * row_bytes, frame.width, row, row + plane,
+                  row + 2 * plane);
+  }
+  planes = {{red, red + plane, red + 2 * plane}, {stride_, stride_, stride_}};
   return {};
 }
 
 Status FrameConverter::convert(AVFrame& frame, Fit fit, FrameSize stored_size, int channels,
                                Planes& planes) {
   crop(frame, crop_for(fit, {frame.height, frame.width}, stored_size));
-  const Setup setup{.from_width = frame.width,
-                    .from_height = frame.height,
-                    .from_format = frame.format,
-                    .matrix = frame.colorspace,
-                    .range = frame.color_range,
-                    .to_width = stored_size.width,
-                    .to_height = stored_size.height,
-                    .to_format = channels == 1 ? AV_PIX_FMT_GRAY8 : AV_PIX_FMT_GBRP};
+  Setup setup{.from_width = frame.width,
+              .from_height = frame.height,
+              .from_format = frame.format,
+              .matrix = frame.colorspace,
+              .range = frame.color_range,
+              .to_width = stored_size.width,
+              .to_height = stored_size.height,
+              .to_format = channels == 1 ? AV_PIX_FMT_GRAY8 : AV_PIX_FMT_GBRP};
+  const bool is_plain = channels == 3 && setup.keeps_size();
+  if (is_plain) setup.to_format = AV_PIX_FMT_RGB24;
   if (Status status = prepare(setup); !status.ok()) return status;
+  if (is_plain) return convert_interleaved(frame, planes);
   const std::size_t plane =
       static_cast<std::size_t>(stride_) * static_cast<std::size_t>(stored_size.height);
   // GBRP keeps green first.

@@ -52,6 +52,11 @@ namespace millrace {
 HWY_EXPORT(split_rgb);
 HWY_EXPORT(to_unit);
 
+void split_rgb_row(const std::uint8_t* row, std::int64_t pixels, std::uint8_t* red,
+                   std::uint8_t* green, std::uint8_t* blue) {
+  HWY_DYNAMIC_DISPATCH(split_rgb)(row, pixels, red, green, blue);
+}
+
 PlaceRows::PlaceRows(const Array& destination, Layout layout, int channels_in, int channels_out,
                      bool weighted)
     : to_(destination.data()),
@@ -99,7 +104,7 @@ void PlaceRows::place(const std::uint8_t* row) {
     return;
   }
   if (in_ == 3) {
-    HWY_DYNAMIC_DISPATCH(split_rgb)(row, width_, lines, lines + gap, lines + 2 * gap);
+    split_rgb_row(row, width_, lines, lines + gap, lines + 2 * gap);
   } else if (in_ == 4) {
     for (std::int64_t x = 0; x < width_; ++x) {
       for (int c = 0; c < 4; ++c) lines[c * gap + x] = row[4 * x + c];

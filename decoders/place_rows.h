@@ -11,6 +11,11 @@
 
 namespace millrace {
 
+// Red, green and blue of a row to a row each. Reads and writes whole vectors: all four rows have
+// room for 64 bytes after their end.
+void split_rgb_row(const std::uint8_t* row, std::int64_t pixels, std::uint8_t* red,
+                   std::uint8_t* green, std::uint8_t* blue);
+
 class PlaceRows : public RowSink {
  public:
   // Rows have `channels_in` channels: as many as the destination, or one that goes to all three.
