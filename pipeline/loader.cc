@@ -316,7 +316,8 @@ void Loader::Ring::close() {
 
 void Loader::Ring::seek(const Position& position) {
   Lock lock(mutex_);
-  if (position.next < 0 || position.next > parts.dataset->size() || position.epoch < 0) {
+  if (position.next < 0 || position.next > parts.dataset->size() || position.epoch < 0 ||
+      position.part < 0 || position.part >= parts.options.group) {
     throw Error("seek: {epoch " + std::to_string(position.epoch) + ", next " +
                 std::to_string(position.next) + "} is not in a dataset of " +
                 std::to_string(parts.dataset->size()) + " samples")

@@ -51,6 +51,7 @@ struct LoaderOptions {
   Tail tail = Tail::shorten;
   std::int64_t rank = 0;
   std::int64_t world = 1;
+  std::int64_t group = 1;  // batches that end an epoch together, e.g. the micro-batches of a step
   // Go on from here, e.g. from a checkpoint: the seed in it wins, and the ledger is read again.
   std::optional<Position> position{};
   std::map<std::string, Collate> collate{};   // by field

@@ -28,7 +28,8 @@ SamplerOptions sampler_options(const Dataset& dataset, const LoaderOptions& opti
           .shuffle = options.shuffle,
           .tail = options.tail,
           .rank = options.rank,
-          .world = options.world};
+          .world = options.world,
+          .group = options.group};
 }
 
 std::shared_ptr<Pool> choose_pool(const LoaderOptions& options) {
@@ -106,7 +107,8 @@ void check_limits(const Dataset& dataset, const LoaderOptions& options) {
               std::to_string(options.errors.max_fraction));
   if (options.position) {
     require(options.position->epoch >= 0 && options.position->next >= 0 &&
-                options.position->next <= dataset.size(),
+                options.position->next <= dataset.size() && options.position->part >= 0 &&
+                options.position->part < std::max<std::int64_t>(options.group, 1),
             "position {epoch " + std::to_string(options.position->epoch) + ", next " +
                 std::to_string(options.position->next) + "} is not in a dataset of " +
                 std::to_string(dataset.size()) + " samples");

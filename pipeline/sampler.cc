@@ -24,43 +24,44 @@ Sampler::Sampler(SamplerOptions options) : options_(options) {
   require(options.rank >= 0 && options.rank < options.world,
           "rank must be less than world (" + number(options.world) + "), but is " +
               number(options.rank));
-  require(options.batch_size <= std::int64_t{1} << 31 && options.world <= std::int64_t{1} << 31,
-          "batch_size and world must be under 2^31");
+  require(options.group > 0, "group must be at least 1, but is " + number(options.group));
+  require(options.batch_size <= std::int64_t{1} << 31 && options.world <= std::int64_t{1} << 20 &&
+              options.group <= std::int64_t{1} << 10,
+          "batch_size must be under 2^31, world under 2^20 and group under 2^10");
   if (options.tail == Tail::drop) {
-    std::int64_t wanted = options.batch_size * options.world;
+    std::int64_t wanted = options.batch_size * options.world * options.group;
     require(wanted <= options.size,
             "no batch would ever come: one step takes " + number(wanted) + " samples (batch_size " +
-                number(options.batch_size) + " x " + number(options.world) +
-                " ranks), the dataset has " + number(options.size) +
+                number(options.batch_size) + " x " + number(options.world) + " ranks" +
+                (options.group > 1 ? " x " + number(options.group) + " batches" : "") +
+                "), the dataset has " + number(options.size) +
                 ", and tail = drop leaves out what does not fill a batch. Lower batch_size or "
                 "choose tail = shorten");
   }
 }
 
 std::optional<Step> Sampler::step(const Position& at) const {
-  std::int64_t left = options_.size - at.next;
-  std::int64_t whole = options_.batch_size * options_.world;
+  const std::int64_t left = options_.size - at.next;
+  const std::int64_t parts = options_.world * options_.group;
+  const bool whole = left >= options_.batch_size * parts;
+  if (!whole && (left <= 0 || options_.tail == Tail::drop)) return std::nullopt;
   Step step{.at = at, .after = at};
-  if (left >= whole) {
-    step.rows = options_.batch_size;
-    step.first = at.next + options_.rank * options_.batch_size;
-    step.after.next = at.next + whole;
-  } else if (left <= 0 || options_.tail == Tail::drop) {
-    return std::nullopt;
-  } else {
-    step.rows = options_.tail == Tail::fill ? options_.batch_size
-                                            : (left + options_.world - 1) / options_.world;
-    step.first = at.next + options_.rank * step.rows;
-    step.wrapped = std::clamp<std::int64_t>(step.first + step.rows - options_.size, 0, step.rows);
-    step.after.next = options_.size;
-  }
+  step.rows =
+      whole || options_.tail == Tail::fill ? options_.batch_size : (left + parts - 1) / parts;
+  step.first = at.next + (at.part * options_.world + options_.rank) * step.rows;
+  step.wrapped = std::clamp<std::int64_t>(step.first + step.rows - options_.size, 0, step.rows);
+  if (++step.after.part < options_.group) return step;
+  step.after.part = 0;
+  step.after.next = std::min(at.next + parts * step.rows, options_.size);
   if (step.after.next == options_.size) step.after = next_epoch(at);
   return step;
 }
 
 std::int64_t Sampler::steps_per_epoch() const {
-  std::int64_t whole = options_.batch_size * options_.world;
-  return options_.tail == Tail::drop ? options_.size / whole : (options_.size + whole - 1) / whole;
+  const std::int64_t whole = options_.batch_size * options_.world * options_.group;
+  const std::int64_t groups =
+      options_.tail == Tail::drop ? options_.size / whole : (options_.size + whole - 1) / whole;
+  return groups * options_.group;
 }
 
 Sampler::Order::Order(const Sampler& sampler, const Step& step)

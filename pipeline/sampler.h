@@ -1,7 +1,9 @@
 // Which sample stands where. The order of an epoch is a keyed permutation; a step takes the next
 // `world * batch_size` positions of it and gives rank r the r-th part. A Position is global, so a
 // run can go on with another world size, batch size, thread count or prefetch depth and still see
-// every remaining sample once.
+// every remaining sample once. A trainer that accumulates gradients over n batches asks for groups
+// of n: an epoch's end then falls between groups, and 2 ranks see the very batches that 1 rank sees
+// with groups twice as long.
 //
 //   Sampler sampler({.size = 1000, .batch_size = 32, .shuffle = true, .rank = 0, .world = 2});
 //   Position at{.seed = 42};
@@ -23,6 +25,7 @@ struct Position {
   std::uint64_t seed = 42;
   std::int64_t epoch = 0;
   std::int64_t next = 0;  // how many positions of the epoch's order are done
+  std::int64_t part = 0;  // how many batches of the group that begins there are done
 
   friend bool operator==(const Position&, const Position&) = default;
 };
@@ -30,7 +33,7 @@ struct Position {
 // What happens to the samples at an epoch's end that do not fill a batch on every rank. Every rank
 // gets the same number of batches in all three cases.
 enum class Tail {
-  shorten,  // a smaller last batch, the same size on every rank; at most world - 1 rows repeat
+  shorten,  // smaller last batches, all of one size; at most world * group - 1 rows repeat
   drop,     // they are left out of this epoch
   fill,     // a full last batch; the missing rows repeat samples from the epoch's start
 };
@@ -42,6 +45,7 @@ struct SamplerOptions {
   Tail tail = Tail::shorten;
   std::int64_t rank = 0;
   std::int64_t world = 1;
+  std::int64_t group = 1;  // so many batches end together, as one larger batch would
 };
 
 // One rank's share of one step.
@@ -61,7 +65,7 @@ class Sampler {
   // The step at a position, or nothing at the epoch's end.
   std::optional<Step> step(const Position& at) const;
   // Where the next epoch starts.
-  static Position next_epoch(const Position& at) { return {at.seed, at.epoch + 1, 0}; }
+  static Position next_epoch(const Position& at) { return {at.seed, at.epoch + 1, 0, 0}; }
   std::int64_t steps_per_epoch() const;
 
   // The position in the epoch's order that a row of a step stands for, and the sample there.

@@ -70,10 +70,46 @@ void* open_module() {
       "unset WORLD_SIZE");
 }
 
+// The first of SLURM's list of hosts: "gpu[03-07,9],cpu2" gives "gpu03".
+std::string first_host(std::string_view list) {
+  const std::size_t end = list.find_first_of("[,");
+  std::string host(list.substr(0, end));
+  if (end == std::string_view::npos || list[end] == ',') return host;
+  const std::size_t stop = list.find_first_of("-,]", end);
+  host.append(list.substr(end + 1, stop - end - 1));
+  const std::size_t close = list.find(']', end);
+  if (close != std::string_view::npos) {  // "rack[1-2]-node": the name goes on behind the bracket
+    host.append(list.substr(close + 1, list.find(',', close) - close - 1));
+  }
+  return host;
+}
+
+// Only srun sets SLURM_STEP_NUM_TASKS: a program that a batch script calls directly is alone.
+std::optional<Ranks> ranks_of_srun() {
+  if (variable("SLURM_STEP_NUM_TASKS").empty() || variable("SLURM_PROCID").empty()) {
+    return std::nullopt;
+  }
+  const int world = number("SLURM_STEP_NUM_TASKS", 1, 1 << 20);
+  if (world == 1) return std::nullopt;
+  Ranks ranks{.rank = number("SLURM_PROCID", 0, world - 1), .world = world};
+  if (!variable("SLURM_LOCALID").empty()) ranks.local_rank = number("SLURM_LOCALID", 0, world - 1);
+  ranks.address = variable("MASTER_ADDR");
+  if (ranks.address.empty()) ranks.address = first_host(variable("SLURM_STEP_NODELIST"));
+  if (ranks.address.empty()) refuse("SLURM_STEP_NODELIST is empty, and MASTER_ADDR is not set");
+  const std::string job(variable("SLURM_JOB_ID")), step(variable("SLURM_STEP_ID"));
+  ranks.scope = job + "." + step;
+  // Jobs that share a machine must not meet at one port.
+  const auto spread =
+      std::strtoul(job.c_str(), nullptr, 10) * 7 + std::strtoul(step.c_str(), nullptr, 10);
+  ranks.port = variable("MASTER_PORT").empty() ? static_cast<int>(20'000 + spread % 12'000)
+                                               : number("MASTER_PORT", 1, 65535);
+  return ranks;
+}
+
 }  // namespace
 
 std::optional<Ranks> ranks_from_environment() {
-  if (variable("WORLD_SIZE").empty() || variable("RANK").empty()) return std::nullopt;
+  if (variable("WORLD_SIZE").empty() || variable("RANK").empty()) return ranks_of_srun();
   int world = number("WORLD_SIZE", 1, 1 << 20);
   if (world == 1) return std::nullopt;
   Ranks ranks{.rank = number("RANK", 0, world - 1), .world = world};
@@ -84,6 +120,7 @@ std::optional<Ranks> ranks_from_environment() {
   }
   ranks.address = variable("MASTER_ADDR");
   ranks.port = number("MASTER_PORT", 1, 65535);
+  if (!variable("LOCAL_RANK").empty()) ranks.local_rank = number("LOCAL_RANK", 0, world - 1);
   ranks.agent_hosts = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
   ranks.scope = std::string(variable("TORCHELASTIC_RUN_ID")) + "/" +
                 std::string(variable("TORCHELASTIC_RESTART_COUNT"));

@@ -13,7 +13,7 @@ usage() {
   cat <<'TEXT'
 usage: tools/setup.sh [--cpu | --cuda] [--no-torch] [--deps DIR]
 
-Installs Debian packages with apt-get, and unpacks LibTorch, Arrow C++ and Taskflow into .deps/
+Installs Debian packages with apt-get, and unpacks LibTorch, Arrow C++, Taskflow and Gloo's headers into .deps/
 without touching the system's package sources.
 
   --cpu       torch without its CUDA wheels (the default where neither toolkit nor driver is found)
@@ -25,6 +25,7 @@ To bring your own, skip this script and give CMake the places:
   -DTorch_DIR=...    the torch folder (holds include/ and lib/)
   -DArrow_ROOT=...   a folder with Arrow's include/ and lib/
   -DTaskflow_DIR=... the folder of TaskflowConfig.cmake
+  -DMILLRACE_GLOO_INCLUDE_DIR=... the folder that holds gloo/context.h
   -DCMAKE_PREFIX_PATH=... for everything else
 TEXT
 }
@@ -107,6 +108,28 @@ Unpack Taskflow $TASKFLOW_VERSION yourself and give CMake -DTaskflow_DIR=<folder
   say "Taskflow: $TASKFLOW_VERSION unpacked"
 }
 
+# Headers alone, from the suite that apt already knows.
+install_gloo_headers() {
+  local target=$deps/gloo
+  if [ -e "$target/usr/include/gloo/context.h" ]; then
+    say "Gloo's headers: present"
+    return
+  fi
+  local work=$deps/gloo.apt
+  rm -rf "$work" "$target"
+  mkdir -p "$work"
+  (cd "$work" && { apt-get download "$GLOO_PACKAGE" >log 2>&1 \
+    || { apt-get update -qq >log 2>&1; apt-get download "$GLOO_PACKAGE" >>log 2>&1; }; }) \
+    || { tail -n 5 "$work/log" >&2
+      die "apt cannot get $GLOO_PACKAGE. Unpack it yourself and give CMake
+-DMILLRACE_GLOO_INCLUDE_DIR=<the folder that holds gloo/context.h>"; }
+  dpkg-deb -x "$work"/*.deb "$target.new"
+  rm -rf "$target.new/usr/lib" "$target.new/usr/share"
+  mv "$target.new" "$target"
+  rm -rf "$work"
+  say "Gloo's headers: unpacked"
+}
+
 install_python_packages() {
   local venv=$deps/venv wanted=("${PYTHON_PACKAGES[@]}") stamp python=/usr/bin/python3
   if [ "$torch" = on ]; then
@@ -145,6 +168,7 @@ link_prefixes() {
 if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
   install_debian_packages
   install_taskflow
+  if [ "$torch" = on ]; then install_gloo_headers; fi
 else
   say "no apt-get here. Install the equivalents of these Debian 12 packages:"
   say "  ${DEBIAN_PACKAGES[*]}"

@@ -1,15 +1,19 @@
 #include "train_options.h"
 
 #include <millrace/pipeline/error.h>
+#include <millrace/pipeline/log.h>
 #include <millrace/training/tracker.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <memory>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include <c10/util/StringUtil.h>
 #include <nlohmann/json.hpp>
+#include <torch/torch.h>
 
 namespace millrace {
 
@@ -37,7 +41,9 @@ void add_train_options(CLI::App& app, TrainOptions& o) {
   add("--ema-update-every", o.ema_update_every, "");
   add("--schedule", o.schedule, "of the learning rate: constant, linear, cosine or step");
   add("--warmup-steps", o.warmup_steps, "until the learning rate is reached");
-  add("--mixed-precision", o.mixed_precision, "no or bf16")->check(CLI::IsMember({"no", "bf16"}));
+  add("--mixed-precision", o.mixed_precision, "no, bf16, or fp16 (on a GPU)")
+      ->check(CLI::IsMember({"no", "bf16", "fp16"}));
+  add("--device", o.device, "auto, cpu, cuda, or cuda:N; with ranks, cuda is each rank's own");
   add("--max-bad-steps", o.max_bad_steps, "in a row without a finite loss");
   add("--seed", o.seed, "of weights, order and augmentation");
   add("--threads", o.threads, "of the arithmetic; 0: one a core");
@@ -49,7 +55,7 @@ void add_train_options(CLI::App& app, TrainOptions& o) {
   app.add_flag("--json", o.json, "print the result as JSON");
 }
 
-SchedulerOptions scheduler_options(const TrainOptions& o) {
+SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
   return {.num_train_steps = o.num_train_steps,
           .grad_accum_every = o.grad_accum_every,
           .save_results_every = o.save_results_every,
@@ -64,8 +70,10 @@ SchedulerOptions scheduler_options(const TrainOptions& o) {
           .schedule = {.kind = schedule_kind(o.schedule),
                        .steps = o.num_train_steps,
                        .warmup_steps = o.warmup_steps},
-          .bf16 = o.mixed_precision == "bf16",
-          .max_bad_steps = o.max_bad_steps};
+          .precision = precision(o.mixed_precision),
+          .max_bad_steps = o.max_bad_steps,
+          .ranks = place.ranks.get(),
+          .accelerator = place.accelerator.get()};
 }
 
 namespace {
@@ -81,17 +89,50 @@ Parts split(const TrainOptions& o, const AnyDataset& augmented, const AnyDataset
   return {random_split(augmented, options).train, random_split(plain, options).valid};
 }
 
-LoaderOptions with(const TrainOptions& o, LoaderOptions options, bool training,
-                   std::shared_ptr<Pool> pool) {
+// The rank's part of the validation set, or of its first batches: neighbours stay together, and no
+// sample is seen twice.
+Subset share_of(const AnyDataset& valid, const TrainOptions& o, const Place& place) {
+  std::int64_t size = valid->size();
+  if (o.valid_batches > 0) size = std::min(size, o.valid_batches * o.batch_size);
+  const std::int64_t world = place.world();
+  auto border = [&](std::int64_t rank) { return (size * rank + world - 1) / world; };
+  std::vector<std::int64_t> indices(
+      static_cast<std::size_t>(border(place.rank() + 1) - border(place.rank())));
+  std::iota(indices.begin(), indices.end(), border(place.rank()));
+  return Subset(valid, std::move(indices));
+}
+
+std::string ledger_name(int rank) {
+  return rank == 0 ? "errors.jsonl" : c10::str("errors.rank", rank, ".jsonl");
+}
+
+LoaderOptions for_training(const TrainOptions& o, const Place& place, LoaderOptions options) {
   options.batch_size = o.batch_size;
-  options.shuffle = training;
+  options.shuffle = true;
   options.seed = o.seed;
-  options.prefetch = training ? o.prefetch : 1;
-  options.pool = std::move(pool);
-  if (!training) return options;
-  options.errors.ledger = std::filesystem::path(o.results_folder) / "errors.jsonl";
+  options.prefetch = o.prefetch;
+  options.pool = std::make_shared<Pool>(o.workers);
+  options.rank = place.rank();
+  options.world = place.world();
+  options.group = o.grad_accum_every;
+  options.errors.ledger = std::filesystem::path(o.results_folder) / ledger_name(place.rank());
   // Where a resumed run really goes on is in its checkpoint; here it keeps the ledger.
   if (o.resume) options.position = Position{.seed = o.seed};
+  return options;
+}
+
+std::optional<Loader> validation_loader(const TrainOptions& o, const Place& place,
+                                        const AnyDataset& valid, LoaderOptions options) {
+  Subset share = share_of(valid, o, place);
+  if (share.size() == 0) return std::nullopt;
+  options.batch_size = o.batch_size;
+  options.prefetch = 1;
+  options.pool = std::make_shared<Pool>(1);
+  return Loader(std::move(share), std::move(options));
+}
+
+LoaderOptions on_device(LoaderOptions options, const Place& place) {
+  if (place.accelerator) options.device = open_cuda_device(place.device().index());
   return options;
 }
 
@@ -109,14 +150,49 @@ void check_sizes(const TrainOptions& o, std::int64_t samples) {
       .kind(ErrorKind::usage);
 }
 
-TrainingData::TrainingData(const TrainOptions& o, AnyDataset augmented, AnyDataset plain,
-                           LoaderOptions options)
-    : train(split(o, augmented, plain).train,
-            with(o, options, true, std::make_shared<Pool>(o.workers))),
-      valid(split(o, augmented, plain).valid, with(o, options, false, std::make_shared<Pool>(1))) {}
+TrainingData::TrainingData(const TrainOptions& o, const Place& place, const AnyDataset& augmented,
+                           const AnyDataset& plain, LoaderOptions options)
+    : train(split(o, augmented, plain).train, for_training(o, place, on_device(options, place))),
+      valid(validation_loader(o, place, split(o, augmented, plain).valid,
+                              on_device(options, place))) {}
 
-int run(const CLI::App& app, const TrainOptions& o, const RunFolder& folder, Scheduler& scheduler) {
+int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& body) {
+  const std::optional<Ranks> ranks = ranks_from_environment();
+  if (ranks && ranks->rank > 0) set_log_level(LogLevel::warning);  // rank 0 speaks for all
+  Place place;
+  place.accelerator = find_accelerator(o.device, ranks ? ranks->local_rank : 0);
+  if (o.mixed_precision == "fp16" && !place.accelerator) {
+    throw Error("--mixed-precision fp16 needs a GPU; on the CPU there is bf16")
+        .kind(ErrorKind::usage);
+  }
+  torch::manual_seed(o.seed);
+  if (o.threads > 0) torch::set_num_threads(o.threads);
+  if (!ranks) return body(place);
+  place.ranks =
+      std::make_unique<RankGroup>(*ranks, RankGroupOptions{.accelerator = place.accelerator.get()});
+  log(LogLevel::info, c10::str("rank 0 of ", ranks->world, " ranks: all are here"));
+  try {
+    const int code = body(place);
+    return code;
+  } catch (const std::exception& error) {
+    place.ranks->fail(error.what());
+    throw;
+  }
+}
+
+RunFolder open_run_folder(const TrainOptions& o, const Place& place, const std::string& config) {
+  const bool first = place.rank() == 0;
+  if (!first) place.ranks->barrier();  // it is made, or rank 0 has told why not
+  RunFolder folder(o.results_folder, first ? o.old_run() : OldRun::resume);
+  if (first) folder.write_config("config.toml", config);
+  if (first && place.ranks) place.ranks->barrier();
+  return folder;
+}
+
+int run(const CLI::App& app, const TrainOptions& o, const Place& place, const RunFolder& folder,
+        Scheduler& scheduler) {
   const std::int64_t first = o.resume ? scheduler.resume() : 0;
+  if (place.rank() > 0) return scheduler.run();
   scheduler.add_tracker(std::make_unique<JsonLinesTracker>(folder / "metrics.jsonl", first));
   auto board = std::make_unique<TensorBoardTracker>(folder.path(), first);
   std::vector<std::pair<std::string, std::string>> given;

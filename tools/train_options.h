@@ -4,10 +4,14 @@
 
 #include <millrace/pipeline/loader.h>
 #include <millrace/pipeline/subset.h>
+#include <millrace/training/accelerator.h>
+#include <millrace/training/rank_group.h>
 #include <millrace/training/scheduler.h>
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -34,6 +38,7 @@ struct TrainOptions {
   std::string schedule = "constant";
   std::int64_t warmup_steps = 0;
   std::string mixed_precision = "no";
+  std::string device = "auto";
   std::int64_t max_bad_steps = 10;
   std::uint64_t seed = 42;
   int threads = 0;
@@ -48,24 +53,43 @@ struct TrainOptions {
   }
 };
 
-void add_train_options(CLI::App& app, TrainOptions& options);
-SchedulerOptions scheduler_options(const TrainOptions& options);
-
 // Throws an Error of kind usage that names the numbers if so many samples give no batch.
 void check_sizes(const TrainOptions& options, std::int64_t samples);
 
-// The split, and a loader over each part. `augmented` and `plain` are the same files, with and
-// without what is random; validation sees the latter.
-struct TrainingData {
-  TrainingData(const TrainOptions& options, AnyDataset augmented, AnyDataset plain,
-               LoaderOptions loader_options);
+// Where this process stands: its GPU, and its place among the ranks. Either may be missing.
+struct Place {
+  std::unique_ptr<Accelerator> accelerator;
+  std::unique_ptr<RankGroup> ranks;
 
-  Loader train, valid;
+  int rank() const { return ranks ? ranks->rank() : 0; }
+  int world() const { return ranks ? ranks->world() : 1; }
+  torch::Device device() const { return accelerator ? accelerator->device() : torch::kCPU; }
+};
+
+void add_train_options(CLI::App& app, TrainOptions& options);
+SchedulerOptions scheduler_options(const TrainOptions& options, const Place& place);
+
+// Finds the GPU, joins the ranks that the environment tells of, seeds, and runs `body`. If that
+// fails on one rank, the others are told why.
+int run_in_place(const TrainOptions& options, const std::function<int(const Place&)>& body);
+
+// The folder of the run: rank 0 makes it, and refuses or clears what is there.
+RunFolder open_run_folder(const TrainOptions& options, const Place& place,
+                          const std::string& config);
+
+// The split, and a loader over this rank's share of each part. `augmented` and `plain` are the same
+// files, with and without what is random; validation sees the latter.
+struct TrainingData {
+  TrainingData(const TrainOptions& options, const Place& place, const AnyDataset& augmented,
+               const AnyDataset& plain, LoaderOptions loader_options);
+
+  Loader train;
+  std::optional<Loader> valid;  // none where there are fewer samples than ranks
 };
 
 // Resumes if asked, adds the trackers, runs, and prints the result. Returns the exit code.
-int run(const CLI::App& app, const TrainOptions& options, const RunFolder& folder,
-        Scheduler& scheduler);
+int run(const CLI::App& app, const TrainOptions& options, const Place& place,
+        const RunFolder& folder, Scheduler& scheduler);
 // Parses, and turns what is thrown into one line and an exit code.
 int main_of(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 

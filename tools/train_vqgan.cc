@@ -75,7 +75,7 @@ void add_stage_options(CLI::App& app, Options& o) {
 }
 
 // All that can be known to be wrong before anything is read or written.
-void check(const Options& o) {
+void check_options(const Options& o) {
   o.model.check();
   auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
   if (o.image_size % o.model.divisor() != 0 || o.image_size < o.model.smallest_side()) {
@@ -86,14 +86,12 @@ void check(const Options& o) {
   if (o.stage.apply_grad_penalty_every < 1) refuse("--apply-grad-penalty-every must be at least 1");
 }
 
-int train(CLI::App& app, Options o) {
-  check(o);
-  torch::manual_seed(o.train.seed);
-  if (o.train.threads > 0) torch::set_num_threads(o.train.threads);
+int train(CLI::App& app, Options o, const Place& place) {
   o.stage.optimizer.kind = optimizer_kind(o.optimizer);
   o.stage.optimizer.lr = o.lr;
   o.stage.optimizer.weight_decay = o.weight_decay;
   if (o.stage.optimizer.kind == OptimizerKind::lion) o.stage.optimizer.betas = {0.9, 0.99};
+  o.stage.device = place.device();
 
   const int channels = static_cast<int>(o.model.channels);
   auto pictures = [&](double flip) {
@@ -101,12 +99,12 @@ int train(CLI::App& app, Options o) {
   };
   const ImageFolder augmented = pictures(0.5), plain = pictures(0);
   check_sizes(o.train, augmented.size());
-  const RunFolder folder(o.train.results_folder, o.train.old_run());
-  folder.write_config("config.toml", app.config_to_str(true, true));
-  TrainingData data(o.train, augmented, plain, {.to_float = {{"image", ToFloat::unit()}}});
+  const RunFolder folder = open_run_folder(o.train, place, app.config_to_str(true, true));
+  TrainingData data(o.train, place, augmented, plain, {.to_float = {{"image", ToFloat::unit()}}});
   VqganStage stage(o.model, o.stage);
-  Scheduler scheduler(stage, data.train, &data.valid, folder, scheduler_options(o.train));
-  return run(app, o.train, folder, scheduler);
+  Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
+                      scheduler_options(o.train, place));
+  return run(app, o.train, place, folder, scheduler);
 }
 
 }  // namespace
@@ -118,9 +116,15 @@ int main(int argc, char** argv) {
   app.footer(
       "\nExamples:\n"
       "  train_vqgan photos --dim 64 --image-size 128 --batch-size 8 --num-train-steps 50000\n"
-      "  train_vqgan --config results/config.toml --resume\n");
+      "  train_vqgan --config results/config.toml --resume\n"
+      "  torchrun --no-python --nproc-per-node 2 train_vqgan photos --dim 64 ...\n");
   millrace::add_train_options(app, options.train);
   millrace::add_stage_options(app, options);
   millrace::add_model_options(app, options);
-  return millrace::main_of(app, argc, argv, [&] { return millrace::train(app, options); });
+  return millrace::main_of(app, argc, argv, [&] {
+    millrace::check_options(options);
+    return millrace::run_in_place(options.train, [&](const millrace::Place& place) {
+      return millrace::train(app, options, place);
+    });
+  });
 }

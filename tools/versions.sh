@@ -28,6 +28,10 @@ TASKFLOW_PACKAGE=libtaskflow-cpp-dev
 TASKFLOW_SUITE=trixie
 TASKFLOW_VERSION=3.9.0
 
+# LibTorch has Gloo inside but not its headers; they are unpacked into .deps, for the libraries of the
+# package want much that is not needed.
+GLOO_PACKAGE=libgloo-dev
+
 # Arrow C++ lives inside pyarrow's wheel; the others give reference results to the tests.
 PYTHON_PACKAGES=(
   pyarrow==26.0.1 numpy==2.4.6 pillow==13.0.0 trimesh==5.2.0 x-clip==0.14.4

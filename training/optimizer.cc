@@ -70,7 +70,8 @@ void Optimizer::step_adam(const Group& group, std::size_t first, double lr) {
     if (!gradient.defined()) continue;
     Moments& moments = moments_[first + i];
     if (!moments.step.defined()) {
-      moments = {torch::zeros({}), torch::zeros_like(parameter), torch::zeros_like(parameter)};
+      moments = {torch::zeros({}, parameter.options().dtype(torch::kFloat32).requires_grad(false)),
+                 torch::zeros_like(parameter), torch::zeros_like(parameter)};
     }
     moments.step += 1;
     // The fused kernel walks all of them side by side, in memory order.
@@ -188,6 +189,7 @@ void Optimizer::load(const Value& state, const std::string& source) {
     loaded[i].step = step.is<torch::Tensor>()
                          ? step.as_tensor().to(torch::kFloat32).clone().reshape({})
                          : torch::tensor(static_cast<float>(step.as_double()));
+    loaded[i].step = loaded[i].step.to(parameters_[i].device());
   }
   moments_ = std::move(loaded);
 }

@@ -12,18 +12,20 @@
 
 namespace millrace {
 
-// As torchrun, SLURM's scripts and others put it into the environment.
+// As torchrun, srun and others put it into the environment.
 struct Ranks {
   int rank = 0;
   int world = 1;
+  int local_rank = 0;  // among those on the same machine: which GPU is its own
   std::string address = "127.0.0.1";
   int port = 29500;
   bool agent_hosts = false;  // torchrun's agent has the store; otherwise rank 0 has
   std::string scope{};       // keys of an earlier start of the same job are not ours
 };
 
-// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, and torchrun's own; nothing if there is one rank or
-// none. Throws an Error of kind usage if they make no sense.
+// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, and torchrun's own; or, in a step that srun started,
+// SLURM's; nothing if there is one rank or none. Throws an Error of kind usage if they make no
+// sense.
 std::optional<Ranks> ranks_from_environment();
 
 // All calls throw an Error when the store is gone. Thread-safe.

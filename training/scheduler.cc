@@ -1,5 +1,6 @@
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
+#include <millrace/pipeline/random.h>
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/models/module_tensors.h>
 #include <millrace/training/scheduler.h>
@@ -7,7 +8,7 @@
 
 #include <cmath>
 
-#include <ATen/autocast_mode.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
 
@@ -17,26 +18,6 @@ namespace {
 
 // How long a step may go on after a signal before its loader is told to give up.
 constexpr std::chrono::seconds patience{5};
-
-// Forward passes in bfloat16 as long as it lives.
-class Autocast {
- public:
-  explicit Autocast(bool on) : on_(on) {
-    if (!on_) return;
-    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-    at::autocast::set_autocast_enabled(at::kCPU, true);
-  }
-  ~Autocast() {
-    if (!on_) return;
-    at::autocast::set_autocast_enabled(at::kCPU, false);
-    at::autocast::clear_cache();
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  bool on_;
-};
 
 double gradient_norm(const Optimizer& optimizer) {
   std::vector<torch::Tensor> gradients;
@@ -69,6 +50,9 @@ Scheduler::Scheduler(Stage& stage, Loader& train, Loader* valid, const RunFolder
       trackers_(std::move(trackers)),
       schedule_(options_.schedule),
       phases_(stage.phases()),
+      ranks_(options_.ranks),
+      device_(options_.accelerator ? options_.accelerator->device() : torch::Device(torch::kCPU)),
+      validates_(valid != nullptr),
       position_(train.position()) {
   if (options_.num_train_steps < 1 || options_.grad_accum_every < 1) {
     throw Error(c10::str("a run needs at least 1 step and 1 micro-batch, not ",
@@ -76,6 +60,20 @@ Scheduler::Scheduler(Stage& stage, Loader& train, Loader* valid, const RunFolder
         .kind(ErrorKind::usage);
   }
   if (options_.checkpoint_every == 0) options_.checkpoint_every = options_.save_model_every;
+  if (options_.precision == Precision::fp16) {
+    scaler_ = std::make_unique<LossScaler>(options_.scaler, device_);
+  }
+  if (ranks_ != nullptr) {
+    ranks_->broadcast(state_tensors(stage_.model()));
+    stage_.join(*ranks_);
+    // From here on each rank draws numbers of its own, as each has data of its own.
+    const std::uint64_t seed = at::detail::getDefaultCPUGenerator().current_seed();
+    if (!first()) torch::manual_seed(mix(seed, static_cast<std::uint64_t>(ranks_->rank())));
+    validates_ = ranks_->largest(validates_ ? 1 : 0) != 0;
+    for (const Phase& phase : phases_) {
+      syncs_.push_back(std::make_unique<GradientSync>(*ranks_, phase.optimizer->parameters()));
+    }
+  }
   if (options_.use_ema) {
     NamedTensors online = state_tensors(stage_.model()), average = state_tensors(stage_.average());
     copy_tensors(to_value(online), average, "the model");
@@ -97,28 +95,58 @@ Batch Scheduler::next_batch() {
   throw Error("the training set gives no batches").kind(ErrorKind::usage);
 }
 
+// On a GPU: what follows on its stream waits for the batch's copy, the host does not.
+void Scheduler::use(const Batch& batch) const {
+  if (options_.accelerator != nullptr) batch.wait_on(options_.accelerator->stream());
+}
+
+int Scheduler::stop_wanted() const {
+  const int here = StopSignal::received();
+  return ranks_ == nullptr ? here : static_cast<int>(ranks_->largest(here));
+}
+
 void Scheduler::run_phase(const Phase& phase, std::size_t number) {
-  const double scale = 1.0 / static_cast<double>(options_.grad_accum_every);
+  const double share = 1.0 / static_cast<double>(options_.grad_accum_every);
+  const double scale = scaler_ ? share * scaler_->scale() : share;
+  GradientSync* sync = ranks_ == nullptr ? nullptr : syncs_[number].get();
+  Logs logs;
   phase.optimizer->zero_grad();
   for (std::int64_t i = 0; i < options_.grad_accum_every; ++i) {
     const Batch batch = next_batch();
-    items_ += batch.size();
-    Autocast autocast(options_.bf16);
+    use(batch);
+    items_ += batch.size() * (ranks_ == nullptr ? 1 : ranks_->world());
+    if (sync != nullptr && i + 1 == options_.grad_accum_every) sync->begin();
+    Autocast autocast(options_.precision, device_.type());
     for (const auto& [name, value] :
          stage_.backward(batch, {.step = step_, .phase = number, .scale = scale})) {
-      add(logs_, name, value * scale);
+      add(logs, name, value * share);
     }
   }
+  if (sync != nullptr) {
+    sync->finish();
+    ranks_->average(logs);
+  }
+  for (const auto& [name, value] : logs) add(logs_, name, value);
+  step_phase(phase);
+  phase.optimizer->zero_grad();
+}
+
+// Gradients and losses are the same on all ranks here, and so is what becomes of the step.
+void Scheduler::step_phase(const Phase& phase) {
+  const bool unscaled = !scaler_ || scaler_->unscale(phase.optimizer->parameters());
   const double norm = phase.max_grad_norm > 0 ? phase.optimizer->clip(phase.max_grad_norm)
                                               : gradient_norm(*phase.optimizer);
   add(logs_, phase.state + "_grad_norm", norm);
-  if (std::isfinite(norm) && std::isfinite(value_of(logs_, phase.loss))) {
+  const bool finite_loss = std::isfinite(value_of(logs_, phase.loss));
+  if (unscaled && std::isfinite(norm) && finite_loss) {
     changed_ = true;
     phase.optimizer->step(schedule_.factor(step_));
-  } else {
-    bad_this_step_ = true;
+  } else if (!scaler_ || !finite_loss || scaler_->scale() < 1) {
+    bad_this_step_ = true;  // with a scaler, gradients that are too large are its way to learn
   }
-  phase.optimizer->zero_grad();
+  if (!scaler_) return;
+  scaler_->update();
+  add(logs_, phase.state + "_loss_scale", scaler_->scale());
 }
 
 void Scheduler::train_step() {
@@ -151,7 +179,7 @@ int Scheduler::run() {
   shown_step_ = step_;
   bool whole = true;
   try {
-    while (step_ < options_.num_train_steps && StopSignal::received() == 0) {
+    while (step_ < options_.num_train_steps && stop_wanted() == 0) {
       train_step();
       const std::int64_t done = step_++;
       position_ = train_.position();
@@ -159,8 +187,8 @@ int Scheduler::run() {
       for (auto& tracker : trackers_) tracker->scalars(done, logs_);
       const bool last = step_ == options_.num_train_steps;
       auto due = [&](std::int64_t every) { return every > 0 && done % every == 0; };
-      if (due(options_.save_model_every) || last) save_weights();
-      if (valid_ != nullptr &&
+      if (first() && (due(options_.save_model_every) || last)) save_weights();
+      if (validates_ &&
           (due(options_.save_results_every) || (last && options_.save_results_every > 0)))
         evaluate();
       if (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0) checkpoint();
@@ -170,8 +198,13 @@ int Scheduler::run() {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::cancelled || StopSignal::received() == 0) throw;
     whole = !changed_;
+    if (ranks_ != nullptr) {  // the others are in the middle of a step that cannot be ended
+      ranks_->fail(c10::str("signal ", StopSignal::received(), " came, and its step did not end"));
+      log(LogLevel::warning, "the step could not be ended, the last checkpoint stands");
+      return 128 + StopSignal::received();
+    }
   }
-  const int signal = StopSignal::received();
+  const int signal = stop_wanted();
   if (whole && checkpointed_ != step_) checkpoint();
   for (auto& tracker : trackers_) tracker->flush();
   if (signal == 0) return 0;

@@ -9,6 +9,9 @@
 
 #include <millrace/pipeline/loader.h>
 #include <millrace/training/ema.h>
+#include <millrace/training/gradient_sync.h>
+#include <millrace/training/precision.h>
+#include <millrace/training/rank_group.h>
 #include <millrace/training/run_folder.h>
 #include <millrace/training/schedule.h>
 #include <millrace/training/stage.h>
@@ -34,9 +37,15 @@ struct SchedulerOptions {
   bool use_ema = true;
   EmaOptions ema{};
   ScheduleOptions schedule{};
-  bool bf16 = false;                // forward passes in bfloat16 where that is safe
+  Precision precision = Precision::full;
+  LossScalerOptions scaler{};       // fp16 alone has one
   std::int64_t max_bad_steps = 10;  // so many steps in a row without a finite loss end the run
   std::chrono::seconds progress_every{10};
+  // The others that train the same model; null: this process is alone. Loaders have this rank's
+  // share: the training loader by `rank`, `world` and `group`, the validation loader as a part of
+  // the set (or null, where the part is empty). Rank 0 alone writes.
+  RankGroup* ranks = nullptr;
+  Accelerator* accelerator = nullptr;  // null: on the CPU
 };
 
 class Scheduler {
@@ -64,13 +73,20 @@ class Scheduler {
 
   void train_step();
   void run_phase(const Phase& phase, std::size_t number);
+  void step_phase(const Phase& phase);
   Batch next_batch();
+  void use(const Batch& batch) const;
+  bool first() const { return ranks_ == nullptr || ranks_->first(); }
+  int stop_wanted() const;  // the signal that came to any rank, or 0
   void evaluate();
   void validate();
+  void validate_batch(const Batch& batch, Logs& sums) const;
   void sample(const Batch& batch, bool average);
   void save_weights();
   void checkpoint();
-  Value state() const;
+  Value state(const std::vector<torch::Tensor>& generators) const;
+  std::vector<torch::Tensor> generator_states() const;
+  void restore(const Value& state, const std::string& source);
   void show_progress(bool now);
 
   Stage& stage_;
@@ -82,6 +98,11 @@ class Scheduler {
   Schedule schedule_;
   std::vector<Phase> phases_;
   std::unique_ptr<Ema> ema_;
+  RankGroup* ranks_;
+  std::vector<std::unique_ptr<GradientSync>> syncs_;  // one a phase, if there are ranks
+  std::unique_ptr<LossScaler> scaler_;
+  torch::Device device_;
+  bool validates_ = false;  // some rank has a share of the validation set
 
   std::int64_t step_ = 0;
   std::int64_t checkpointed_ = -1;  // the step of the last checkpoint

@@ -8,6 +8,8 @@
 #include <millrace/training/scheduler.h>
 #include <millrace/training/stop_signal.h>
 
+#include <sstream>
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
@@ -34,6 +36,18 @@ class Evaluation {
   torch::NoGradGuard no_grad_;
 };
 
+// A rank without a share has no names either; rank 0 has always one, and so all of them.
+void sum_over_ranks(RankGroup& ranks, Logs& sums) {
+  std::string names;
+  for (const auto& [name, sum] : sums) names.append(name).append("\n");
+  std::istringstream all(ranks.broadcast(names));
+  Logs mine;
+  for (std::string name; std::getline(all, name);) mine.emplace_back(name, value_of(sums, name));
+  ranks.average(mine);
+  for (auto& [name, sum] : mine) sum *= ranks.world();
+  sums = std::move(mine);
+}
+
 }  // namespace
 
 void Scheduler::evaluate() {
@@ -41,42 +55,62 @@ void Scheduler::evaluate() {
   validate();
 }
 
-// Both models see the same batches: the whole validation set in its order, or the first of it.
+// Both models see the same batches: the whole validation set in its order, or the first of it. With
+// ranks, each sees its share; they go round by round, so that a signal ends all in the same round.
 void Scheduler::validate() {
-  Position start = valid_->position();
-  start.epoch = 0;
-  start.next = 0;
-  valid_->seek(start);
-  Logs sums;
-  std::int64_t rows = 0, batches = 0;
-  while (std::optional<Batch> batch = valid_->next()) {
-    if (StopSignal::received() != 0) throw Interrupted{};
-    if (batches == 0) {
+  if (valid_ != nullptr) {
+    Position start = valid_->position();
+    start.epoch = start.next = start.part = 0;
+    valid_->seek(start);
+  }
+  Logs sums{{"rows", 0}};
+  std::int64_t rounds = valid_ != nullptr ? valid_->batches_per_epoch() : 0;
+  if (options_.valid_batches > 0) rounds = std::min(rounds, options_.valid_batches);
+  const std::int64_t mine = rounds;
+  if (ranks_ != nullptr) rounds = ranks_->largest(rounds);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    if (stop_wanted() != 0) throw Interrupted{};
+    if (round >= mine) continue;
+    const std::optional<Batch> batch = valid_->next();
+    if (!batch) continue;
+    use(*batch);
+    if (round == 0 && first()) {
       if (ema_) sample(*batch, true);
       sample(*batch, false);
     }
-    auto add = [&](bool average, const char* prefix) {
-      for (const auto& [name, value] : stage_.validate(*batch, average)) {
-        const std::string key = prefix + name;
-        const double weighed = value * static_cast<double>(batch->size());
-        bool there = false;
-        for (auto& [other, sum] : sums) {
-          if (other == key) sum += weighed, there = true;
-        }
-        if (!there) sums.emplace_back(key, weighed);
-      }
-    };
-    add(false, "valid_");
-    if (ema_) add(true, "valid_ema_");
-    rows += batch->size();
-    if (++batches == options_.valid_batches) break;
+    validate_batch(*batch, sums);
   }
-  if (rows == 0) return;
-  for (auto& [name, sum] : sums) sum /= static_cast<double>(rows);
+  if (ranks_ != nullptr) sum_over_ranks(*ranks_, sums);
+  const double rows = sums.front().second;
+  sums.erase(sums.begin());
+  if (rows == 0 || !first()) return;
+  for (auto& [name, sum] : sums) sum /= rows;
   for (auto& tracker : trackers_) tracker->scalars(step_ - 1, sums);
-  std::string line = c10::str("step ", step_ - 1, ": ", rows, " validation samples");
+  std::string line =
+      c10::str("step ", step_ - 1, ": ", static_cast<std::int64_t>(rows), " validation samples");
   for (const auto& [name, value] : sums) line.append(c10::str("  ", name, " ", value));
   log(LogLevel::info, line);
+}
+
+void Scheduler::validate_batch(const Batch& batch, Logs& sums) const {
+  const auto rows = static_cast<double>(batch.size());
+  auto add = [&](const std::string& key, double value) {
+    for (auto& [other, sum] : sums) {
+      if (other == key) {
+        sum += value;
+        return;
+      }
+    }
+    sums.emplace_back(key, value);
+  };
+  add("rows", rows);
+  for (const auto& [name, value] : stage_.validate(batch, false)) {
+    add("valid_" + name, value * rows);
+  }
+  if (!ema_) return;
+  for (const auto& [name, value] : stage_.validate(batch, true)) {
+    add("valid_ema_" + name, value * rows);
+  }
 }
 
 void Scheduler::sample(const Batch& batch, bool average) {
@@ -99,7 +133,16 @@ void Scheduler::save_weights() {
   }
 }
 
-Value Scheduler::state() const {
+// Of this rank: the CPU's, then the GPU's if there is one, as bytes.
+std::vector<torch::Tensor> Scheduler::generator_states() const {
+  std::vector<torch::Tensor> states{at::detail::getDefaultCPUGenerator().get_state()};
+  if (device_.is_cuda()) {
+    states.push_back(at::globalContext().defaultGenerator(device_).get_state());
+  }
+  return states;
+}
+
+Value Scheduler::state(const std::vector<torch::Tensor>& generators) const {
   const double factor = schedule_.factor(std::max<std::int64_t>(step_ - 1, 0));
   Dict state{{"model", to_value(state_tensors(stage_.model()))}};
   for (const Phase& phase : phases_) state.set(phase.state, phase.optimizer->state(factor));
@@ -109,28 +152,58 @@ Value Scheduler::state() const {
   state.set("loader", Dict{{"seed", static_cast<std::int64_t>(position_.seed)},
                            {"epoch", position_.epoch},
                            {"next", position_.next}});
-  auto generator = at::detail::getDefaultCPUGenerator();
-  state.set("rng", Dict{{"torch", generator.get_state()}});
-  state.set("scaler", Value());
+  const std::size_t world = ranks_ == nullptr ? 1 : static_cast<std::size_t>(ranks_->world());
+  Dict rng{{"torch", generators[0]}};
+  if (generators.size() > world) rng.set("cuda", generators[world]);
+  List others;  // "ranks": the generators of rank 1, 2, ...
+  for (std::size_t rank = 1; rank < world; ++rank) {
+    Dict one{{"torch", generators[rank]}};
+    if (generators.size() > world) one.set("cuda", generators[world + rank]);
+    others.items.emplace_back(std::move(one));
+  }
+  rng.set("ranks", std::move(others));
+  state.set("rng", std::move(rng));
+  state.set("scaler", scaler_ ? scaler_->state() : Value());
   state.set("config", stage_.config());
   state.set("version", version);
   return state;
 }
 
 void Scheduler::checkpoint() {
-  folder_.save(step_, state(), options_.keep);
+  std::vector<torch::Tensor> generators = generator_states();
+  if (ranks_ != nullptr) {
+    std::vector<torch::Tensor> all;
+    for (const torch::Tensor& mine : generators) {
+      for (torch::Tensor& one : ranks_->gather(mine)) all.push_back(std::move(one));
+    }
+    generators = std::move(all);
+  }
+  if (first()) folder_.save(step_, state(generators), options_.keep);
   checkpointed_ = step_;
   for (auto& tracker : trackers_) tracker->flush();
 }
 
+// Rank 0 says which checkpoint; all read it, from a folder that all must see.
 std::int64_t Scheduler::resume() {
-  const auto found = folder_.newest();
+  std::optional<std::pair<std::filesystem::path, Value>> found;
+  if (first()) found = folder_.newest();
+  if (ranks_ != nullptr) {
+    const std::string name = ranks_->broadcast(found ? found->first.filename().string() : "");
+    if (!first() && !name.empty()) found.emplace(folder_ / name, read_checkpoint(folder_ / name));
+  }
   if (!found) return 0;
-  const auto& [path, state] = *found;
-  const std::string source = path.string();
+  restore(found->second, found->first.string());
+  if (first()) {
+    log(LogLevel::info, c10::str("going on at step ", step_, " from ", found->first.string()));
+  }
+  return step_;
+}
+
+void Scheduler::restore(const Value& state, const std::string& source) {
   copy_tensors(state["model"], state_tensors(stage_.model()), source);
   for (const Phase& phase : phases_) phase.optimizer->load(state[phase.state], source);
   if (ema_ && state.as_dict().contains("ema")) ema_->load(state["ema"], source);
+  if (scaler_ && !state["scaler"].is_none()) scaler_->load(state["scaler"]);
   step_ = state["step"].as_int();
   bad_steps_ = state["bad_steps"].as_int();
   const Value& loader = state["loader"];
@@ -138,15 +211,28 @@ std::int64_t Scheduler::resume() {
                .epoch = loader["epoch"].as_int(),
                .next = loader["next"].as_int()};
   train_.seek(position_);
-  auto generator = at::detail::getDefaultCPUGenerator();
-  generator.set_state(state["rng"]["torch"].as_tensor());
   checkpointed_ = step_;
-  if (state["version"].as_string() != version) {
+  // A rank that the checkpoint does not know keeps the generator that it started with.
+  const Value& rng = state["rng"];
+  const int rank = ranks_ == nullptr ? 0 : ranks_->rank();
+  const Value* mine = &rng;
+  if (rank > 0) {
+    const auto* others = rng.as_dict().find("ranks");
+    const auto number = static_cast<std::size_t>(rank - 1);
+    mine = others && number < others->as_list().size() ? &others->as_list()[number] : nullptr;
+  }
+  if (mine != nullptr) {
+    auto generator = at::detail::getDefaultCPUGenerator();
+    generator.set_state((*mine)["torch"].as_tensor());
+    if (device_.is_cuda() && mine->as_dict().contains("cuda")) {
+      auto on_device = at::globalContext().defaultGenerator(device_);
+      on_device.set_state((*mine)["cuda"].as_tensor());
+    }
+  }
+  if (first() && state["version"].as_string() != version) {
     log(LogLevel::warning, c10::str(source, ": was written by version ",
                                     state["version"].as_string(), ", this is ", version));
   }
-  log(LogLevel::info, c10::str("going on at step ", step_, " from ", source));
-  return step_;
 }
 
 }  // namespace millrace

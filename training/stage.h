@@ -8,6 +8,7 @@
 
 #include <millrace/pipeline/batch.h>
 #include <millrace/training/optimizer.h>
+#include <millrace/training/rank_group.h>
 #include <millrace/training/tracker.h>
 #include <millrace/training/value.h>
 
@@ -49,6 +50,9 @@ class Stage {
   // Another of the same shape, which holds the moving average.
   virtual torch::nn::Module& average() = 0;
   virtual std::vector<Phase> phases() = 0;
+  // Called once if there are ranks: statistics that the model keeps over batches, such as those of
+  // a codebook, are then over the batches of all ranks. Gradients are the scheduler's.
+  virtual void join(RankGroup& /*ranks*/) {}
 
   // Runs a micro-batch forward and backward. Returns the loss under its phase's name, and parts of
   // it as the stage likes.

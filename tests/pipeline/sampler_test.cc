@@ -79,11 +79,49 @@ TEST(Sampler, RanksTakeConsecutivePartsOfOneGlobalBatch) {
   EXPECT_EQ(step->after.next, 6);
 }
 
+// What gradient accumulation rests on: it does not matter over how many ranks a group is spread.
+TEST(Sampler, GroupsSpreadOverRanksAreTheSameBatches) {
+  using Rows = std::vector<std::int64_t>;
+  auto groups = [](std::int64_t size, std::int64_t batch, std::int64_t world, std::int64_t group) {
+    std::vector<std::vector<Rows>> all;  // the batches of each group, in their order
+    SamplerOptions options{
+        .size = size, .batch_size = batch, .shuffle = true, .world = world, .group = group};
+    Position at{.seed = 5};
+    while (at.epoch < 3) {
+      all.emplace_back();
+      for (std::int64_t part = 0; part < group; ++part) {
+        Position after = at;
+        for (options.rank = 0; options.rank < world; ++options.rank) {
+          const Sampler sampler(options);
+          const auto step = sampler.step(at);
+          Rows rows;
+          for (std::int64_t row = 0; row < step->rows; ++row) {
+            rows.push_back(sampler.index(*step, row));
+          }
+          all.back().push_back(rows);
+          after = step->after;
+        }
+        at = after;
+      }
+      EXPECT_EQ(at.part, 0);
+    }
+    return all;
+  };
+  for (std::int64_t size : {1, 7, 24, 38, 101}) {
+    for (std::int64_t batch : {1, 3, 4}) {
+      const auto alone = groups(size, batch, 1, 6);
+      EXPECT_EQ(groups(size, batch, 2, 3), alone);
+      EXPECT_EQ(groups(size, batch, 3, 2), alone);
+      EXPECT_EQ(groups(size, batch, 6, 1), alone);
+    }
+  }
+}
+
 TEST(Sampler, ReplacementsDependOnSeedEpochPositionAndAttemptOnly) {
   Sampler a({.size = 1000, .batch_size = 4, .shuffle = true});
   Sampler b({.size = 1000, .batch_size = 32, .shuffle = true, .rank = 1, .world = 2});
   Position at{.seed = 9, .epoch = 2, .next = 64};
-  EXPECT_EQ(a.replacement(at, 70, 1), b.replacement({9, 2, 0}, 70, 1));
+  EXPECT_EQ(a.replacement(at, 70, 1), b.replacement({.seed = 9, .epoch = 2}, 70, 1));
   std::set<std::int64_t> distinct;
   for (std::int64_t attempt = 1; attempt <= 20; ++attempt) {
     distinct.insert(a.replacement(at, 70, attempt));

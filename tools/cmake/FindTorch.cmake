@@ -1,5 +1,6 @@
-# LibTorch as two light targets, Torch::cpu (libtorch_cpu and libc10) and nothing of CUDA. The
-# wheel's own package links libtorch_cuda into everything, which costs a second at each start.
+# LibTorch as a light target, Torch::cpu (libtorch_cpu and libc10), and nothing of CUDA in it. The
+# wheel's own package links libtorch_cuda into everything, which costs a second at each start. Where
+# the CUDA half is there, with NCCL's header, it is a target of its own, Torch::cuda.
 # Torch_DIR: the torch folder, i.e. the one with include/ and lib/ (its share/cmake/Torch will do).
 include(FindPackageHandleStandardArgs)
 
@@ -30,4 +31,21 @@ if(Torch_FOUND AND NOT TARGET Torch::cpu)
       "${Torch_INCLUDE_DIR};${Torch_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_LINK_LIBRARIES Torch::c10)
 endif()
+if(Torch_FOUND AND NOT TARGET Torch::cuda)
+  find_library(Torch_CUDA_LIBRARY torch_cuda HINTS "${Torch_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  find_library(Torch_C10_CUDA_LIBRARY c10_cuda HINTS "${Torch_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  # The very NCCL that LibTorch was built with: its structures are part of LibTorch's classes.
+  file(REAL_PATH "${Torch_LIBRARY_DIR}" Torch_real_dir)
+  find_path(Torch_NCCL_INCLUDE_DIR nccl.h NO_DEFAULT_PATH
+            HINTS "${Torch_real_dir}/../../nvidia/nccl/include")
+  if(Torch_CUDA_LIBRARY AND Torch_C10_CUDA_LIBRARY AND Torch_NCCL_INCLUDE_DIR)
+    add_library(Torch::cuda INTERFACE IMPORTED)
+    set_target_properties(Torch::cuda PROPERTIES
+      INTERFACE_COMPILE_DEFINITIONS USE_C10D_NCCL
+      INTERFACE_INCLUDE_DIRECTORIES "${Torch_NCCL_INCLUDE_DIR}"
+      INTERFACE_LINK_LIBRARIES
+        "${Torch_CUDA_LIBRARY};${Torch_C10_CUDA_LIBRARY};Torch::cpu")
+  endif()
+endif()
+mark_as_advanced(Torch_CUDA_LIBRARY Torch_C10_CUDA_LIBRARY Torch_NCCL_INCLUDE_DIR)
 mark_as_advanced(Torch_INCLUDE_DIR Torch_CPU_LIBRARY Torch_C10_LIBRARY)

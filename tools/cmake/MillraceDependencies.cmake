@@ -35,6 +35,12 @@ if(MILLRACE_TESTS)
 endif()
 if(MILLRACE_TRAINING)
   millrace_require(Torch "LibTorch 2.13; or build without it: -DMILLRACE_TRAINING=OFF" 2.13 MODULE)
+  # LibTorch has Gloo inside, but not the headers that its own header includes.
+  find_path(MILLRACE_GLOO_INCLUDE_DIR gloo/context.h HINTS "${MILLRACE_DEPS}/gloo/usr/include")
+  if(NOT MILLRACE_GLOO_INCLUDE_DIR)
+    message(FATAL_ERROR "gloo/context.h was not found: ranks on CPUs (Debian: libgloo-dev).\n"
+      "Run tools/setup.sh, or give its folder with -DMILLRACE_GLOO_INCLUDE_DIR=...")
+  endif()
 endif()
 
 set(MILLRACE_HAS_CUDA OFF)

@@ -78,6 +78,8 @@ torch::Tensor LfqImpl::project_in(const torch::Tensor& x) {
 }
 
 Quantized LfqImpl::forward(const torch::Tensor& features) {
+  // Always in 32 bits, whatever precision the rest runs in.
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   torch::Tensor x = features.to(torch::kFloat32);
   const bool transpose = options_.channel_first.value_or(x.dim() >= 4);
   std::vector<std::int64_t> outer;  // the shape without the batch and the channels

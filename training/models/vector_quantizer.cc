@@ -41,11 +41,19 @@ torch::Tensor CodebookImpl::nearest(const torch::Tensor& x) {
   return distances(x, embed_[0]).argmax(-1);
 }
 
-torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t count) const {
+torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t wanted) const {
+  // Each rank gives a part of them, and all get the same.
+  const std::int64_t first = wanted * ranks.rank / ranks.world;
+  const std::int64_t count = wanted * (ranks.rank + 1) / ranks.world - first;
   const std::int64_t there = x.size(0);
   torch::Tensor chosen = there >= count ? torch::randperm(there, torch::kInt64).slice(0, 0, count)
                                         : torch::randint(0, there, {count}, torch::kInt64);
-  return x.index_select(0, chosen.to(x.device()));
+  torch::Tensor mine = x.index_select(0, chosen.to(x.device()));
+  if (ranks.world == 1) return mine;
+  torch::Tensor all = torch::zeros({wanted, x.size(1)}, x.options());
+  all.narrow(0, first, count).copy_(mine);
+  ranks.sum(all);
+  return all;
 }
 
 void CodebookImpl::start(const torch::Tensor& x) {
@@ -56,8 +64,8 @@ void CodebookImpl::start(const torch::Tensor& x) {
     const torch::Tensor buckets = distances(x, means).argmax(-1);
     counts = torch::bincount(buckets, {}, options_.codebook_size).to(x.scalar_type());
     torch::Tensor sums = torch::zeros_like(means).index_add_(0, buckets, x);
-    sum_over_ranks(counts);
-    sum_over_ranks(sums);
+    ranks.sum(counts);
+    ranks.sum(sums);
     torch::Tensor next = sums / counts.clamp_min(1).unsqueeze(-1);
     if (options_.use_cosine_sim) next = unit(next);
     means = torch::where((counts == 0).unsqueeze(-1), means, next);
@@ -71,8 +79,8 @@ void CodebookImpl::start(const torch::Tensor& x) {
 void CodebookImpl::follow(const torch::Tensor& x, const torch::Tensor& indices) {
   torch::Tensor counts = torch::bincount(indices, {}, options_.codebook_size).to(x.scalar_type());
   torch::Tensor sums = torch::zeros_like(embed_[0]).index_add_(0, indices, x);
-  sum_over_ranks(counts);
-  sum_over_ranks(sums);
+  ranks.sum(counts);
+  ranks.sum(sums);
   cluster_size_.lerp_(counts.unsqueeze(0), 1 - options_.decay);
   embed_avg_.lerp_(sums.unsqueeze(0), 1 - options_.decay);
   const torch::Tensor total = cluster_size_.sum(-1, true);
@@ -113,6 +121,8 @@ VectorQuantizerImpl::VectorQuantizerImpl(const VectorQuantizerOptions& options)
 }
 
 Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
+  // Always in 32 bits, whatever precision the rest runs in.
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::int64_t batch = features.size(0), height = features.size(2), width = features.size(3);
   torch::Tensor x = features.to(torch::kFloat32).flatten(2).transpose(1, 2);
   if (project_in_) x = project_in_->forward(x);

@@ -29,6 +29,14 @@ struct VectorQuantizerOptions {
   double threshold_ema_dead_code = 0;  // codes used less than this are replaced by features
 };
 
+// The ranks that share a codebook. Their features count together, as in the package.
+struct CodebookRanks {
+  std::int64_t rank = 0;
+  std::int64_t world = 1;
+  // Sums a tensor over all ranks, in place.
+  std::function<void(torch::Tensor&)> sum = [](torch::Tensor&) {};
+};
+
 class CodebookImpl : public torch::nn::Module {
  public:
   explicit CodebookImpl(const VectorQuantizerOptions& options);
@@ -39,8 +47,7 @@ class CodebookImpl : public torch::nn::Module {
   void start(const torch::Tensor& x);  // by k-means, unless it has been
   void follow(const torch::Tensor& x, const torch::Tensor& indices);
 
-  // Sums a tensor over all ranks in place; nothing by default.
-  std::function<void(torch::Tensor&)> sum_over_ranks = [](torch::Tensor&) {};
+  CodebookRanks ranks;
 
  private:
   torch::Tensor distances(const torch::Tensor& x, const torch::Tensor& codes) const;

@@ -56,8 +56,8 @@ void VqganImpl::set_draws(std::shared_ptr<Draws> draws) {
   if (lfq_) lfq_->set_draws(std::move(draws));
 }
 
-void VqganImpl::set_sum_over_ranks(std::function<void(torch::Tensor&)> sum) {
-  if (vq_) vq_->codebook()->sum_over_ranks = std::move(sum);
+void VqganImpl::set_ranks(const CodebookRanks& ranks) {
+  if (vq_) vq_->codebook()->ranks = ranks;
 }
 
 void VqganImpl::check_pictures(const torch::Tensor& pictures) const {

@@ -60,8 +60,8 @@ class VqganImpl : public torch::nn::Module {
   // reconstruction instead.
   void set_perceptual_net(PerceptualNet net) { perceptual_net_ = std::move(net); }
   void set_draws(std::shared_ptr<Draws> draws);
-  // Sums codebook statistics over ranks; see Codebook.
-  void set_sum_over_ranks(std::function<void(torch::Tensor&)> sum);
+  // Codebook statistics are then over all ranks.
+  void set_ranks(const CodebookRanks& ranks);
 
   // Throws an Error that names the size if the model cannot take such pictures.
   void check_pictures(const torch::Tensor& pictures) const;

@@ -17,7 +17,7 @@ namespace {
 enum PhaseNumber : std::size_t { generator_phase, discriminator_phase };
 
 Array to_array(const torch::Tensor& tensor) {
-  const torch::Tensor dense = tensor.to(torch::kFloat32).contiguous();
+  const torch::Tensor dense = tensor.to(torch::kCPU, torch::kFloat32).contiguous();
   Shape shape;
   for (std::int64_t size : dense.sizes()) shape.push_back(size);
   Array array = Array::empty(DType::float32, shape);
@@ -32,17 +32,27 @@ VqganStage::VqganStage(const VqganConfig& config, const VqganStageOptions& optio
       model_(config),
       average_(config),
       generator_(model_->generator_parameters(), options.optimizer) {
+  model_->to(options.device);  // the parameters stay the same objects
+  average_->to(options.device);
   if (model_->has_discriminator()) {
     discriminator_.emplace(model_->discriminator_parameters(), options.optimizer);
     if (options.vgg.empty()) {
       log(LogLevel::info, "no perceptual loss: no VGG16 weights are given (--vgg vgg16.pt)");
     } else {
-      const Vgg16 vgg = Vgg16::from_file(options.vgg);
+      Vgg16 vgg = Vgg16::from_file(options.vgg);
+      vgg.to(options.device);
       model_->set_perceptual_net(vgg);
       average_->set_perceptual_net(vgg);
     }
   }
   for (torch::Tensor& parameter : average_->parameters()) parameter.requires_grad_(false);
+}
+
+void VqganStage::join(RankGroup& ranks) {
+  // The average's codebook is copied from the model's, never fed.
+  model_->set_ranks({.rank = ranks.rank(),
+                     .world = ranks.world(),
+                     .sum = [&ranks](torch::Tensor& tensor) { ranks.sum(tensor); }});
 }
 
 std::vector<Phase> VqganStage::phases() {

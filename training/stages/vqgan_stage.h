@@ -21,6 +21,7 @@ struct VqganStageOptions {
   std::string field = "image";  // of the batch: float32 in [0, 1], [rows, channels, height, width]
   // Keeps the faults of the trainer in Python: the gradient penalty in every step.
   bool compat = false;
+  torch::Device device = torch::kCPU;
 };
 
 class VqganStage : public Stage {
@@ -30,6 +31,7 @@ class VqganStage : public Stage {
   torch::nn::Module& model() override { return *model_; }
   torch::nn::Module& average() override { return *average_; }
   std::vector<Phase> phases() override;
+  void join(RankGroup& ranks) override;
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   Logs validate(const Batch& batch, bool average) override;
   // "<step>" and "<step>.ema": each picture beside its reconstruction.
