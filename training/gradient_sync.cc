@@ -56,13 +56,15 @@ GradientSync::~GradientSync() {
 }
 
 void GradientSync::allocate(Bucket& bucket) {
-  std::int64_t size = static_cast<std::int64_t>(bucket.members.size());
-  for (const Member& member : bucket.members) size += member.parameter.numel();
-  bucket.memory = torch::zeros({size}, bucket.members[0].parameter.options().requires_grad(false));
+  for (const Member& member : bucket.members) bucket.flags += member.parameter.numel();
+  const std::int64_t world = ranks_.world();
+  const auto size = bucket.flags + static_cast<std::int64_t>(bucket.members.size());
+  bucket.sum.tensor = torch::zeros({(size + world - 1) / world * world},
+                                   bucket.members[0].parameter.options().requires_grad(false));
   std::int64_t at = 0;
   for (Member& member : bucket.members) {
     const std::int64_t count = member.parameter.numel();
-    member.view = bucket.memory.narrow(0, at, count).view(member.parameter.sizes());
+    member.view = bucket.sum.tensor.narrow(0, at, count).view(member.parameter.sizes());
     at += count;
   }
 }
@@ -72,7 +74,6 @@ void GradientSync::begin() {
   sent_early_ = 0;
   for (Bucket& bucket : buckets_) {
     bucket.missing = bucket.members.size();
-    bucket.work.reset();
     for (Member& member : bucket.members) member.ready = false;
   }
   active_ = true;
@@ -96,11 +97,10 @@ void GradientSync::fill(Bucket& bucket, std::size_t number) {
   torch::NoGradGuard no_grad;
   Member& member = bucket.members[number];
   const torch::Tensor& gradient = member.parameter.grad();
-  const auto flag = bucket.memory.size(0) - static_cast<std::int64_t>(bucket.members.size()) +
-                    static_cast<std::int64_t>(number);
-  bucket.memory.narrow(0, flag, 1).fill_(gradient.defined() ? 1 : 0);
+  bucket.sum.tensor.narrow(0, bucket.flags + static_cast<std::int64_t>(number), 1)
+      .fill_(gradient.defined() ? 1 : 0);
   if (gradient.defined()) {
-    member.view.copy_(gradient).mul_(1.0 / ranks_.world());
+    member.view.copy_(gradient);
   } else {
     member.view.zero_();
   }
@@ -110,7 +110,7 @@ void GradientSync::fill(Bucket& bucket, std::size_t number) {
 
 void GradientSync::send_complete_ones() {
   for (; next_ < buckets_.size() && buckets_[next_].missing == 0; ++next_) {
-    buckets_[next_].work = ranks_.start_sum(buckets_[next_].memory);
+    ranks_.start(buckets_[next_].sum);
   }
 }
 
@@ -122,12 +122,12 @@ void GradientSync::finish() {
     }
   }
   send_complete_ones();
+  for (Bucket& bucket : buckets_) ranks_.add_up(bucket.sum);
   for (Bucket& bucket : buckets_) {
-    ranks_.wait(bucket.work);
-    bucket.work.reset();
+    ranks_.finish(bucket.sum);
     const auto count = static_cast<std::int64_t>(bucket.members.size());
-    const torch::Tensor uses = bucket.memory.narrow(0, bucket.memory.size(0) - count, count)
-                                   .to(torch::kCPU, torch::kFloat64);
+    const torch::Tensor uses =
+        bucket.sum.tensor.narrow(0, bucket.flags, count).to(torch::kCPU, torch::kFloat64);
     for (std::int64_t m = 0; m < count; ++m) {
       Member& member = bucket.members[static_cast<std::size_t>(m)];
       // The bucket's memory is the gradient until the next begin(), when it has been used up.

@@ -1,13 +1,13 @@
-// Averages gradients over ranks while the backward pass still runs. Parameters are gathered in
-// buckets, the last first, because backward reaches them so; a bucket is sent as soon as its last
-// gradient is there. What got a gradient on some ranks only counts as zero on the others; what got
-// none anywhere keeps none.
+// Adds gradients up over ranks while the backward pass still runs; whoever wants their mean scales
+// the losses. Parameters are gathered in buckets, the last first, because backward reaches them so;
+// a bucket is sent as soon as its last gradient is there. What got a gradient on some ranks only
+// counts as zero on the others; what got none anywhere keeps none.
 //
 //   GradientSync sync(ranks, optimizer.parameters());
-//   loss_of(first).backward();                        // micro-batches before the last stay here
+//   (loss_of(first) * scale).backward();              // micro-batches before the last stay here
 //   sync.begin();
-//   loss_of(last).backward();                         // sent as it goes
-//   sync.finish();                                    // every rank has the means
+//   (loss_of(last) * scale).backward();               // sent as it goes
+//   sync.finish();                                    // every rank has the sums
 #pragma once
 
 #include <millrace/training/rank_group.h>
@@ -47,9 +47,10 @@ class GradientSync {
   };
   struct Bucket {
     std::vector<Member> members;
-    torch::Tensor memory;  // all gradients, then one number a member: on how many ranks it has one
+    // Its tensor: all gradients, then one number a member: on how many ranks it has one.
+    RankGroup::Sum sum;
+    std::int64_t flags = 0;  // where those numbers begin
     std::size_t missing = 0;
-    c10::intrusive_ptr<c10d::Work> work;
   };
   class Hook;
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <c10/util/Logging.h>
 #include <c10/util/StringUtil.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -16,10 +17,14 @@ namespace millrace {
 
 namespace {
 
-std::string first_line(const std::exception& error) {
+// Without the place in LibTorch's sources before it, and the advice behind.
+std::string symptom_of(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
+  std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
+  text = text.substr(0, text.find('\n'));
+  const std::size_t place = text.starts_with("[/") ? text.find("] ") : std::string::npos;
+  if (place != std::string::npos) text.erase(0, place + 2);
+  return text.substr(0, text.find(". "));
 }
 
 Error rank_error(const std::string& reason) {
@@ -39,7 +44,7 @@ c10::intrusive_ptr<c10d::Store> connect(const Ranks& ranks, bool host,
         c10::make_intrusive<c10d::TCPStore>(ranks.address, options));
   } catch (const std::exception& error) {
     throw rank_error(c10::str("rank ", ranks.rank, " cannot reach the store at ", ranks.address,
-                              ":", ranks.port, " (", first_line(error), ")"));
+                              ":", ranks.port, " (", symptom_of(error), ")"));
   }
 }
 
@@ -62,6 +67,8 @@ std::shared_ptr<gloo::transport::Device> network(const Ranks& ranks) {
 
 RankGroup::RankGroup(const Ranks& ranks, const RankGroupOptions& options)
     : ranks_(ranks), options_(options) {
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // a lost rank is told in one line, by us
+  c10::initLogging();
   const bool host = ranks.rank == 0 && !ranks.agent_hosts;
   store_ = connect(ranks, host, options.join_timeout);
   watch_ = std::make_unique<RankWatch>(
@@ -94,7 +101,7 @@ RankGroup::RankGroup(const Ranks& ranks, const RankGroupOptions& options)
       device_gradients_ = join("device gradients");
     }
   } catch (const std::exception& error) {
-    lost(first_line(error));
+    lost(symptom_of(error));
   }
 }
 
@@ -131,7 +138,7 @@ void RankGroup::wait(const c10::intrusive_ptr<c10d::Work>& work) {
   try {
     work->wait();
   } catch (const std::exception& error) {
-    lost(first_line(error));
+    lost(symptom_of(error));
   }
 }
 
@@ -200,13 +207,39 @@ void RankGroup::barrier() {
   largest(0);
 }
 
-c10::intrusive_ptr<c10d::Work> RankGroup::start_sum(torch::Tensor& tensor) {
-  std::vector<torch::Tensor> sent{tensor};
+void RankGroup::start(Sum& sum) {
   try {
-    return (tensor.is_cuda() ? *device_gradients_ : *gradients_).allreduce(sent);
+    if (sum.tensor.is_cuda()) {
+      std::vector<torch::Tensor> sent{sum.tensor};
+      sum.work = device_gradients_->allreduce(sent);
+      return;
+    }
+    // The n-th part of everybody's numbers goes to rank n: as much traffic as a ring's first half.
+    if (!sum.parts.defined()) sum.parts = torch::empty_like(sum.tensor);
+    std::vector<std::int64_t> even;
+    sum.work = gradients_->alltoall_base(sum.parts, sum.tensor, even, even);
   } catch (const std::exception& error) {
-    lost(first_line(error));
+    lost(symptom_of(error));
   }
+}
+
+void RankGroup::add_up(Sum& sum) {
+  if (sum.tensor.is_cuda()) return;
+  wait(sum.work);
+  torch::NoGradGuard no_grad;
+  const torch::Tensor parts = sum.parts.view({world(), -1});
+  torch::Tensor mine = parts[0];
+  for (int rank = 1; rank < world(); ++rank) mine.add_(parts[rank]);
+  try {
+    sum.work = gradients_->_allgather_base(sum.tensor, mine);
+  } catch (const std::exception& error) {
+    lost(symptom_of(error));
+  }
+}
+
+void RankGroup::finish(Sum& sum) {
+  wait(sum.work);
+  sum.work.reset();
 }
 
 }  // namespace millrace

@@ -60,16 +60,24 @@ class RankGroup {
   std::vector<torch::Tensor> gather(const torch::Tensor& tensor);
   void barrier();
 
-  // A sum in place that runs beside other work, and a wait for it. In a group of its own: what is
-  // called above may come in between.
-  c10::intrusive_ptr<c10d::Work> start_sum(torch::Tensor& tensor);
-  void wait(const c10::intrusive_ptr<c10d::Work>& work);
+  // A sum that runs beside other work, in a group of its own: what is called above may come in
+  // between. On the CPU it is added up in the order of the ranks, so that it has the very bits that
+  // one process gets which adds the same numbers one after the other.
+  struct Sum {
+    torch::Tensor tensor;  // contiguous, [a multiple of world]
+    torch::Tensor parts;   // on the CPU: of all ranks, what this rank adds up
+    c10::intrusive_ptr<c10d::Work> work;
+  };
+  void start(Sum& sum);
+  void add_up(Sum& sum);  // when the numbers are there; then
+  void finish(Sum& sum);  // every rank has the sum
 
   // This rank ends because of `reason`: the others are told. Never throws.
   void fail(const std::string& reason);
 
  private:
   c10d::Backend& group_of(const torch::Tensor& tensor);
+  void wait(const c10::intrusive_ptr<c10d::Work>& work);
   c10::intrusive_ptr<c10d::Backend> make_group(const char* name);
   [[noreturn]] void lost(const std::string& symptom);
 

@@ -47,14 +47,23 @@ RankWatch::~RankWatch() {
   thread_.join();
   try {
     store_->set(key("left", options_.rank), to_bytes("1"));
-    const auto until = Clock::now() + options_.grace;
-    for (int other = 0; options_.hosts && other < options_.world; ++other) {
-      while (!store_->check({key("left", other)}) && Clock::now() < until) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      }
-    }
+    if (options_.hosts) wait_for_others();
   } catch (const std::exception&) {
     // The store went first.
+  }
+}
+
+// Until all have left; not for those that never came, nor for those that are dead.
+void RankWatch::wait_for_others() {
+  const auto begin = Clock::now();
+  for (int other = 0; other < options_.world; ++other) {
+    const std::string last = look(*store_, key("beat", other));
+    while (!last.empty() && !store_->check({key("left", other)}) &&
+           Clock::now() - begin < options_.grace) {
+      const bool alive = look(*store_, key("beat", other)) != last;
+      if (!alive && Clock::now() - begin > 3 * options_.beat) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
   }
 }
 

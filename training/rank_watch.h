@@ -39,6 +39,7 @@ class RankWatch {
 
  private:
   void run();
+  void wait_for_others();
   void beat(std::int64_t number);
   bool neighbour_is_silent();
   std::string name_the_silent();

@@ -106,15 +106,18 @@ int Scheduler::stop_wanted() const {
 }
 
 void Scheduler::run_phase(const Phase& phase, std::size_t number) {
+  const std::int64_t world = ranks_ == nullptr ? 1 : ranks_->world();
   const double share = 1.0 / static_cast<double>(options_.grad_accum_every);
-  const double scale = scaler_ ? share * scaler_->scale() : share;
+  // Of the gradients' sum over all micro-batches of all ranks.
+  const double scale = 1.0 / static_cast<double>(options_.grad_accum_every * world) *
+                       (scaler_ ? scaler_->scale() : 1);
   GradientSync* sync = ranks_ == nullptr ? nullptr : syncs_[number].get();
   Logs logs;
   phase.optimizer->zero_grad();
   for (std::int64_t i = 0; i < options_.grad_accum_every; ++i) {
     const Batch batch = next_batch();
     use(batch);
-    items_ += batch.size() * (ranks_ == nullptr ? 1 : ranks_->world());
+    items_ += batch.size() * world;
     if (sync != nullptr && i + 1 == options_.grad_accum_every) sync->begin();
     Autocast autocast(options_.precision, device_.type());
     for (const auto& [name, value] :
@@ -207,6 +210,7 @@ int Scheduler::run() {
   const int signal = stop_wanted();
   if (whole && checkpointed_ != step_) checkpoint();
   for (auto& tracker : trackers_) tracker->flush();
+  if (ranks_ != nullptr) ranks_->barrier();  // if rank 0 could not write, no rank ended well
   if (signal == 0) return 0;
   log(LogLevel::info,
       c10::str("stopped by signal ", signal, " after ", step_, " steps",

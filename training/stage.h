@@ -34,7 +34,7 @@ struct Phase {
 struct MicroStep {
   std::int64_t step = 0;  // from 0
   std::size_t phase = 0;
-  double scale = 1;  // of the gradients: 1 / the number of micro-batches
+  double scale = 1;  // of the gradients: 1 / the number of micro-batches, on all ranks
 };
 
 struct Picture {

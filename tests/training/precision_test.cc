@@ -10,7 +10,7 @@
 #include <chrono>
 #include <thread>
 
-#include <nlohmann/json.hpp>
+#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 
 namespace millrace {
@@ -43,7 +43,7 @@ std::vector<double> scales_of(LossScaler& scaler, int first, int last) {
 TEST(LossScaler, FollowsTheRulesOfGradScaler) {
   LossScaler scaler(quick);
   const std::vector<double> ours = scales_of(scaler, 0, 20);
-  EXPECT_EQ(ours[0], 512);  // backed off
+  EXPECT_EQ(ours[0], 512);   // backed off
   EXPECT_EQ(ours[3], 1024);  // grown after three good steps
 #if MILLRACE_PYTHON_TORCH
   const std::string theirs = run_python(R"(
@@ -167,10 +167,29 @@ TEST(Accelerator, IsNeitherLinkedNorLoadedByARunOnTheCpu) {
   TemporaryFolder folder;
   make_pictures(folder / "pictures", 8);
   ChildProgram run(MILLRACE_TRAIN_VQGAN,
-                   {(folder / "pictures").string(), "--results-folder", (folder / "r").string(),
-                    "--num-train-steps", "1000000", "--batch-size", "2", "--image-size", "16",
-                    "--dim", "16", "--layers", "1", "--discr-layers", "1", "--codebook-size", "16",
-                    "--encdec-num-resnet-blocks", "0", "--threads", "1", "--device", "cpu"},
+                   {(folder / "pictures").string(),
+                    "--results-folder",
+                    (folder / "r").string(),
+                    "--num-train-steps",
+                    "1000000",
+                    "--batch-size",
+                    "2",
+                    "--image-size",
+                    "16",
+                    "--dim",
+                    "16",
+                    "--layers",
+                    "1",
+                    "--discr-layers",
+                    "1",
+                    "--codebook-size",
+                    "16",
+                    "--encdec-num-resnet-blocks",
+                    "0",
+                    "--threads",
+                    "1",
+                    "--device",
+                    "cpu"},
                    folder / "errors");
   for (int i = 0; i < 3000 && text_of(folder / "r" / "metrics.jsonl").empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -185,9 +204,10 @@ TEST(Accelerator, IsNeitherLinkedNorLoadedByARunOnTheCpu) {
 #ifdef MILLRACE_GPU_MODULE
 // That every symbol of it is found is all that can be seen without a GPU.
 TEST(Accelerator, OpensItsLibrary) {
-  run_python("import ctypes, os, sys\n"
-             "ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW).millrace_open_accelerator\n",
-             MILLRACE_GPU_MODULE);
+  run_python(
+      "import ctypes, os, sys\n"
+      "ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW).millrace_open_accelerator\n",
+      MILLRACE_GPU_MODULE);
 }
 #endif
 

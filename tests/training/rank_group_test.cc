@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <thread>
 
 #include <torch/torch.h>
@@ -36,8 +37,10 @@ void as_ranks(int world, const std::function<void(RankGroup&)>& body) {
 }
 
 torch::Tensor batch_of(std::int64_t number) {
-  return torch::arange(12, torch::kFloat32).reshape({4, 3}).mul(0.1).add(
-      0.3 * static_cast<double>(number));
+  return torch::arange(12, torch::kFloat32)
+      .reshape({4, 3})
+      .mul(0.1)
+      .add(0.3 * static_cast<double>(number));
 }
 
 TEST(RankGroup, SpeaksWithOneVoice) {
@@ -62,7 +65,7 @@ TEST(RankGroup, SpeaksWithOneVoice) {
 }
 
 // Gradients of the mean of all ranks' losses, computed in one process, are the reference.
-TEST(GradientSync, AveragesAndOverlapsWithBackward) {
+TEST(GradientSync, AddsUpAndOverlapsWithBackward) {
   auto make = [] {
     torch::manual_seed(3);
     return torch::nn::Sequential(torch::nn::Linear(3, 40), torch::nn::Tanh(),
@@ -86,14 +89,14 @@ TEST(GradientSync, AveragesAndOverlapsWithBackward) {
     for (int step = 0; step < 2; ++step) {
       for (int i = 0; i < micro; ++i) {
         if (i + 1 == micro) sync.begin();
-        (model->forward(batch_of(i * world + ranks.rank())).square().mean() / micro).backward();
+        (model->forward(batch_of(i * world + ranks.rank())).square().mean() / (world * micro))
+            .backward();
       }
       EXPECT_EQ(sync.sent_early(), sync.buckets());
       sync.finish();
       for (std::size_t p = 0; p < model->parameters().size(); ++p) {
-        EXPECT_TRUE(
-            torch::allclose(model->parameters()[p].grad(), reference->parameters()[p].grad(), 1e-5,
-                            1e-7));
+        EXPECT_TRUE(torch::allclose(model->parameters()[p].grad(),
+                                    reference->parameters()[p].grad(), 1e-5, 1e-7));
         model->parameters()[p].mutable_grad().reset();
       }
     }
@@ -113,9 +116,9 @@ TEST(GradientSync, TakesWhatIsUnusedOnSomeRanksAsZeroAndLeavesWhatIsUnusedOnAll)
     if (ranks.rank() == 1) loss = loss + here_or_there.sum() * 4;
     loss.backward();
     sync.finish();
-    EXPECT_TRUE(everywhere.grad().eq(1.5).all().item<bool>());
-    EXPECT_TRUE(here_or_there.grad().eq(2).all().item<bool>());
-    EXPECT_TRUE(earlier.grad().eq(3).all().item<bool>());
+    EXPECT_TRUE(everywhere.grad().eq(3).all().item<bool>());
+    EXPECT_TRUE(here_or_there.grad().eq(4).all().item<bool>());
+    EXPECT_TRUE(earlier.grad().eq(6).all().item<bool>());
     EXPECT_FALSE(nowhere.grad().defined());
   });
 }
@@ -125,8 +128,7 @@ TEST(Codebook, FollowsTheFeaturesOfAllRanks) {
   for (bool cosine : {false, true}) {
     torch::manual_seed(1);
     const torch::Tensor features = torch::randn({2, 4, 3, 3});
-    const VectorQuantizerOptions options{
-        .dim = 4, .codebook_size = 6, .use_cosine_sim = cosine};
+    const VectorQuantizerOptions options{.dim = 4, .codebook_size = 6, .use_cosine_sim = cosine};
     VectorQuantizer alone(options);
     const torch::Tensor codes = alone->codebook()->codes().clone();
     std::vector<VectorQuantizer> shared{VectorQuantizer(options), VectorQuantizer(options)};
@@ -140,9 +142,8 @@ TEST(Codebook, FollowsTheFeaturesOfAllRanks) {
     as_ranks(2, [&](RankGroup& ranks) {
       const int rank = ranks.rank();
       VectorQuantizer& mine = shared[static_cast<std::size_t>(rank)];
-      mine->codebook()->ranks = {.rank = rank, .world = 2, .sum = [&](torch::Tensor& tensor) {
-                                   ranks.sum(tensor);
-                                 }};
+      mine->codebook()->ranks = {
+          .rank = rank, .world = 2, .sum = [&](torch::Tensor& tensor) { ranks.sum(tensor); }};
       mine->forward(features.narrow(0, rank, 1));
     });
     EXPECT_FALSE(torch::equal(alone->codebook()->codes(), codes));
@@ -159,10 +160,10 @@ TEST(Codebook, StartsFromTheSameMeansOnAllRanks) {
   std::vector<torch::Tensor> codes(2);
   as_ranks(2, [&](RankGroup& ranks) {
     const int rank = ranks.rank();
-    VectorQuantizer quantizer({.dim = 4, .codebook_size = 5, .kmeans_init = true});
-    quantizer->codebook()->ranks = {.rank = rank, .world = 2, .sum = [&](torch::Tensor& tensor) {
-                                      ranks.sum(tensor);
-                                    }};
+    VectorQuantizer quantizer(
+        VectorQuantizerOptions{.dim = 4, .codebook_size = 5, .kmeans_init = true});
+    quantizer->codebook()->ranks = {
+        .rank = rank, .world = 2, .sum = [&](torch::Tensor& tensor) { ranks.sum(tensor); }};
     quantizer->eval();
     quantizer->forward(features.narrow(0, rank, 1));
     codes[static_cast<std::size_t>(rank)] = quantizer->codebook()->codes();

@@ -1,8 +1,10 @@
-// train_vqgan as several ranks: the same numbers as one process, and an end that everybody hears of.
+// train_vqgan as several ranks: the same numbers as one process, and an end that everybody hears
+// of.
 #include "tests/training/child_program.h"
 
 #include <millrace/training/checkpoint.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -33,7 +35,7 @@ class TrainRanks : public testing::Test {
     add("--grad-accum-every", std::to_string(accumulate));
     add("--batch-size", "2");
     add("--image-size", "16");
-    add("--dim", "16");
+    if (std::find(more.begin(), more.end(), "--dim") == more.end()) add("--dim", "16");
     add("--layers", "1");
     add("--discr-layers", "1");
     add("--codebook-size", "16");
@@ -108,25 +110,30 @@ class TrainRanks : public testing::Test {
   TemporaryFolder folder_;
 };
 
-// Six batches a step, however they are spread; epochs end in the middle of everything.
+// Epochs end in the middle of everything. One batch a rank: the sums have the same order, too.
 TEST_F(TrainRanks, EqualOneProcessThatAccumulates) {
-  run(1, arguments("alone", 7, 6));
-  run(2, arguments("two", 7, 3));
-  run(3, arguments("three", 7, 2));
-  expect_same("alone", "two", 6);
-  expect_same("alone", "three", 6);
-  // Only rank 0 writes.
-  for (const char* name : {"0.png", "0.ema.png", "checkpoint.7.pt", "config.toml"}) {
-    EXPECT_TRUE(std::filesystem::exists(folder_ / "two" / name)) << name;
+  for (int world : {2, 3}) {
+    const std::string alone = c10::str("alone", world), ranks = c10::str("ranks", world);
+    run(1, arguments(alone, 7, world));
+    run(world, arguments(ranks, 7, 1));
+    expect_same(alone, ranks, 6);
+    // Only rank 0 writes.
+    for (const char* name : {"0.png", "0.ema.png", "checkpoint.7.pt", "config.toml"}) {
+      EXPECT_TRUE(std::filesystem::exists(folder_ / ranks / name)) << name;
+    }
   }
 }
 
+// Six batches a step, however they are spread.
 TEST_F(TrainRanks, GoOnWithAnotherNumberOfRanks) {
-  run(2, arguments("ranks", 4, 3));
-  run(3, arguments("ranks", 8, 2, {"--resume"}));
-  run(1, arguments("ranks", 10, 6, {"--resume"}));
-  run(1, arguments("alone", 10, 6));
-  expect_same("alone", "ranks", 9);
+  // With fewer channels some biases have no gradient but rounding errors, which Adam takes for one.
+  const std::vector<std::string> wide{"--dim", "32"};
+  const std::vector<std::string> resumed{"--dim", "32", "--resume"};
+  run(2, arguments("ranks", 3, 3, wide));
+  run(3, arguments("ranks", 6, 2, resumed));
+  run(1, arguments("ranks", 8, 6, resumed));
+  run(1, arguments("alone", 8, 6, wide));
+  expect_same("alone", "ranks", 7);
 }
 
 TEST_F(TrainRanks, EndWhenOneIsKilledAndSayWhichAndWhy) {
