@@ -78,9 +78,11 @@ std::optional<Field> field_of_type(const arrow::DataType& type) {
   switch (type.id()) {
     case arrow::Type::STRING:
     case arrow::Type::LARGE_STRING:
+    case arrow::Type::STRING_VIEW:
       return text_field("");
     case arrow::Type::BINARY:
     case arrow::Type::LARGE_BINARY:
+    case arrow::Type::BINARY_VIEW:
       return Field{.name = {}, .dtype = DType::uint8, .shape = {-1}};
     case arrow::Type::LIST:
     case arrow::Type::LARGE_LIST: {
@@ -175,7 +177,7 @@ std::vector<ColumnPlan> plan_columns(const ArrowFile& file, const std::vector<st
                     ", which cannot be a field of a sample")
             .at(file.path().string())
             .kind(ErrorKind::usage)
-            .hint("Name the columns to read");
+            .hint("Name the columns to read (ArrowOptions::columns)");
       }
       result.field = *field;
       result.field.name = name;
@@ -192,6 +194,20 @@ std::vector<ColumnPlan> plan_columns(const ArrowFile& file, const std::vector<st
     }
   }
   return plans;
+}
+
+std::vector<std::string> readable_columns(const ArrowFile& file,
+                                          std::map<std::string, std::string>& others) {
+  std::vector<std::string> names;
+  for (const auto& field : file.schema().fields()) {
+    if (is_added(field->name()) && file.schema().num_fields() > 1) continue;
+    if (field_of_type(*field->type())) {
+      names.push_back(field->name());
+    } else {
+      others[field->name()] = field->type()->ToString();
+    }
+  }
+  return names;
 }
 
 ColumnView::ColumnView(const ColumnPlan& plan, const std::shared_ptr<arrow::RecordBatch>& batch)
@@ -213,7 +229,9 @@ ColumnView::ColumnView(const ColumnPlan& plan, const std::shared_ptr<arrow::Reco
       resolve_list(array_);
       return;
     case arrow::Type::DICTIONARY:
-      kind_ = Kind::dictionary;
+    case arrow::Type::STRING_VIEW:
+    case arrow::Type::BINARY_VIEW:
+      kind_ = Kind::looked_up;
       return;
     default:
       break;
@@ -341,9 +359,16 @@ Status ColumnView::load(std::int64_t row, int number, Sample& sample) const {
              sample.resize(number, shape).as<bool>());
       break;
     }
-    case Kind::dictionary:
-      sample.set_text(field_.name, text(row));
+    case Kind::looked_up: {
+      std::string_view found = text(row);
+      if (field_.text) {
+        sample.set_text(field_.name, found);
+      } else {
+        const Array& to = sample.resize(number, {std::ssize(found)});
+        if (!found.empty()) std::memcpy(to.data(), found.data(), found.size());
+      }
       break;
+    }
   }
   return {};
 }
@@ -354,7 +379,10 @@ void ColumnView::expect(std::int64_t row) const noexcept {
 }
 
 std::string_view ColumnView::text(std::int64_t row) const {
-  if (kind_ == Kind::dictionary) {
+  if (kind_ == Kind::looked_up && array_->type_id() != arrow::Type::DICTIONARY) {
+    return static_cast<const arrow::BinaryViewArray&>(*array_).GetView(row);
+  }
+  if (kind_ == Kind::looked_up) {
     const auto& coded = static_cast<const arrow::DictionaryArray&>(*array_);
     std::int64_t code = coded.GetValueIndex(row);
     const arrow::Array& values = *coded.dictionary();

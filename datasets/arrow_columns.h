@@ -6,6 +6,7 @@
 #include <millrace/pipeline/sample.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ struct ColumnPlan {
 // `names`: which columns, in which order; empty: all but those that a cache adds. Throws an Error
 // that names the column and its type if it cannot be a field.
 std::vector<ColumnPlan> plan_columns(const ArrowFile& file, const std::vector<std::string>& names);
+// The names of all that can be fields; of the others, the types by name.
+std::vector<std::string> readable_columns(const ArrowFile& file,
+                                          std::map<std::string, std::string>& others);
 
 // One column of one proven batch, down to its addresses. It keeps the batch.
 class ColumnView {
@@ -41,7 +45,7 @@ class ColumnView {
   std::string_view text(std::int64_t row) const;
 
  private:
-  enum class Kind { fixed, bits, ragged, ragged_bits, dictionary };
+  enum class Kind { fixed, bits, ragged, ragged_bits, looked_up };
 
   void resolve_list(const std::shared_ptr<arrow::Array>& list);
   Shape shape_of(std::int64_t row, std::int64_t units) const;

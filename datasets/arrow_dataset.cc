@@ -204,7 +204,8 @@ CacheInfo read_arrow_info(const std::filesystem::path& path) {
   if (file.description()) return file.description()->info;
   CacheInfo info;
   info.format = CacheFormat::arrow;
-  info.schema = schema_of(plan_columns(file, {}));
+  auto readable = readable_columns(file, info.unreadable);
+  if (!readable.empty()) info.schema = schema_of(plan_columns(file, readable));
   info.rows = file.starts().back();
   return info;
 }

@@ -21,6 +21,9 @@ namespace millrace {
 namespace {
 
 constexpr std::string_view file_magic = "ARROW1";
+// A stream's messages begin with this and their length; a length of 0 ends it.
+constexpr std::string_view continuation = "\xff\xff\xff\xff";
+constexpr std::string_view end_of_stream("\xff\xff\xff\xff\0\0\0\0", 8);
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -37,6 +40,18 @@ class MappedBuffer : public arrow::Buffer {
  private:
   millrace::Buffer kept_;
 };
+
+std::shared_ptr<arrow::io::BufferReader> as_source(const millrace::Buffer& buffer) {
+  return std::make_shared<arrow::io::BufferReader>(std::make_shared<MappedBuffer>(buffer));
+}
+
+arrow::ipc::IpcReadOptions reading_options() {
+  arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
+  options.use_threads = false;
+  // Others may have written buffers where their elements cannot be read: those are copied.
+  options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
+  return options;
+}
 
 // The schema as the beginning of the file has it; null if it cannot be read.
 std::shared_ptr<arrow::Schema> schema_of_header(std::span<const std::byte> file) {
@@ -61,6 +76,13 @@ bool lies_within(const arrow::ArrayData& data, std::span<const std::byte> file) 
                              [&](const auto& child) { return lies_within(*child, file); });
 }
 
+bool lies_within(const arrow::RecordBatch& batch, std::span<const std::byte> file) {
+  for (int column = 0; column < batch.num_columns(); ++column) {
+    if (!lies_within(*batch.column_data(column), file)) return false;
+  }
+  return true;
+}
+
 std::string description_in(const arrow::Schema* schema) {
   if (schema == nullptr || schema->metadata() == nullptr) return {};
   return schema->metadata()->Get(std::string(description_key)).ValueOr("");
@@ -71,6 +93,10 @@ std::string description_in(const arrow::Schema* schema) {
 ArrowFile::ArrowFile(const std::filesystem::path& path, Access access) : file_(path, access) {
   try {
     std::string_view text = as_text(file_.bytes());
+    if (text.starts_with(continuation)) {
+      read_stream();
+      return;
+    }
     if (!text.starts_with(file_magic)) {
       throw Error("not an Arrow file (it does not begin with ARROW1)");
     }
@@ -82,7 +108,8 @@ ArrowFile::ArrowFile(const std::filesystem::path& path, Access access) : file_(p
     auto header = schema_of_header(file_.bytes());
     bool ours = !description_in(header.get()).empty() || !description_in(schema_.get()).empty();
     if (ours != sealed) throw Error("the seal is damaged");
-    if (header == nullptr || !header->Equals(*schema_, sealed)) {
+    // Others (polars) may leave the beginning out; everybody reads the one at the end.
+    if (header == nullptr ? sealed : !header->Equals(*schema_, sealed)) {
       throw Error("the schemas at the beginning and at the end differ");
     }
     if (sealed) read_description();
@@ -132,13 +159,8 @@ bool ArrowFile::read_seal() {
 }
 
 void ArrowFile::read_reader() {
-  auto source =
-      std::make_shared<arrow::io::BufferReader>(std::make_shared<MappedBuffer>(file_.buffer()));
-  arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
-  options.use_threads = false;
-  // Others may have written buffers where their elements cannot be read: those are copied.
-  options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
-  auto reader = arrow::ipc::RecordBatchFileReader::Open(source, options);
+  auto reader =
+      arrow::ipc::RecordBatchFileReader::Open(as_source(file_.buffer()), reading_options());
   check(reader.status(), "open the Arrow file");
   reader_ = std::move(reader).ValueUnsafe();
   schema_ = reader_->schema();
@@ -155,7 +177,30 @@ void ArrowFile::read_description() {
 }
 
 int ArrowFile::batches() const {
-  return reader_->num_record_batches();
+  return reader_ ? reader_->num_record_batches() : static_cast<int>(streamed_.size());
+}
+
+// A stream has no index, so all of its batches are looked up at once: as views, which cost nothing.
+void ArrowFile::read_stream() {
+  if (!as_text(file_.bytes()).ends_with(end_of_stream)) {
+    throw Error("the Arrow stream is cut off (its end is not marked)");
+  }
+  auto reader =
+      arrow::ipc::RecordBatchStreamReader::Open(as_source(file_.buffer()), reading_options());
+  check(reader.status(), "open the Arrow stream");
+  schema_ = (*reader)->schema();
+  starts_ = {0};
+  while (true) {
+    auto batch = (*reader)->Next();
+    check(batch.status(), "read record batch " + std::to_string(streamed_.size()));
+    if (*batch == nullptr) break;
+    if (!lies_within(**batch, file_.bytes())) {
+      throw Error("the Arrow stream is compressed, so that its rows cannot be found")
+          .hint("Write it as a file: pyarrow.ipc.new_file instead of new_stream");
+    }
+    starts_.push_back(starts_.back() + (*batch)->num_rows());
+    streamed_.push_back(*batch);
+  }
 }
 
 void ArrowFile::read_starts() {
@@ -178,11 +223,17 @@ void ArrowFile::read_starts() {
   for (int i = 0; i < batches(); ++i) {
     auto batch = reader_->ReadRecordBatch(i);
     check(batch.status(), "read record batch " + std::to_string(i));
-    for (int column = 0; column < (*batch)->num_columns(); ++column) {
-      compressed_ = compressed_ || !lies_within(*(*batch)->column_data(column), file_.bytes());
-    }
+    compressed_ = compressed_ || !lies_within(**batch, file_.bytes());
     starts_.push_back(starts_.back() + (*batch)->num_rows());
   }
+}
+
+std::shared_ptr<arrow::RecordBatch> ArrowFile::read_batch(int number) const {
+  if (!reader_) return streamed_[static_cast<std::size_t>(number)];
+  std::lock_guard lock(mutex_);
+  auto batch = reader_->ReadRecordBatch(number);
+  check(batch.status(), "read record batch " + std::to_string(number));
+  return *batch;
 }
 
 std::shared_ptr<arrow::RecordBatch> ArrowFile::batch(int number) const {
@@ -204,11 +255,7 @@ std::shared_ptr<arrow::RecordBatch> ArrowFile::batch(int number) const {
         throw Error("record batch " + std::to_string(number) + " is damaged (checksum mismatch)");
       }
     }
-    std::unique_lock lock(mutex_);
-    auto read = reader_->ReadRecordBatch(number);
-    lock.unlock();
-    check(read.status(), name);
-    std::shared_ptr<arrow::RecordBatch> batch = *read;
+    auto batch = read_batch(number);
     if (seal_ && !compressed_ &&
         batch_checksum(message, entry.metadata_bytes, false, *batch) != entry.xxh3) {
       throw Error("record batch " + std::to_string(number) + " is damaged (checksum mismatch)");

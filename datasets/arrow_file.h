@@ -1,5 +1,6 @@
 // Private: an Arrow file, proven at its opening; its batches are proven one by one, each when it is
-// first asked for. See Note [an Arrow cache in one file].
+// first asked for. See Note [an Arrow cache in one file]. Files in Arrow's stream format, as
+// Hugging Face's datasets keep them, are read too.
 #pragma once
 
 #include "arrow_layout.h"
@@ -17,7 +18,7 @@
 
 namespace arrow::ipc {
 class RecordBatchFileReader;
-}
+}  // namespace arrow::ipc
 
 namespace millrace {
 
@@ -46,8 +47,10 @@ class ArrowFile {
  private:
   bool read_seal();
   void read_reader();
+  void read_stream();
   void read_description();
   void read_starts();
+  std::shared_ptr<arrow::RecordBatch> read_batch(int number) const;
 
   MappedFile file_;
   std::optional<ArrowSeal> seal_;
@@ -59,6 +62,7 @@ class ArrowFile {
   bool compressed_ = false;
   mutable std::mutex mutex_;  // Arrow's reader is for one thread at a time
   std::shared_ptr<arrow::ipc::RecordBatchFileReader> reader_;
+  std::vector<std::shared_ptr<arrow::RecordBatch>> streamed_;  // instead of the reader
 };
 
 // Checks a file that was just written, down to the last byte. Throws if it is not as described.

@@ -24,7 +24,7 @@ CacheFormat detect(const std::filesystem::path& path) {
   MappedFile file(path);
   std::string_view text = as_text(file.bytes());
   if (text.starts_with("\x93NUMPY")) return CacheFormat::npy;
-  if (text.starts_with("ARROW1")) return CacheFormat::arrow;
+  if (text.starts_with("ARROW1")) return CacheFormat::arrow;  // a stream is told by its name
   std::string ending = path.extension().string();
   if (ending == ".npy") return CacheFormat::npy;
   if (ending == ".arrow" || ending == ".feather") return CacheFormat::arrow;

@@ -52,9 +52,10 @@ struct CacheInfo {
   std::int64_t shard_rows = 0;  // sources per shard, while it was made
   // All that decided the content, e.g. "transform", "tokenizer", "model", "weights".
   std::map<std::string, std::string> options;
-  std::string fingerprint;                      // of the source list
-  std::map<std::string, std::int64_t> reasons;  // how often a failure had this reason
-  std::vector<CacheFailure> first_failures;     // at most 100; for_each_failure() has all
+  std::string fingerprint;                        // of the source list
+  std::map<std::string, std::int64_t> reasons;    // how often a failure had this reason
+  std::map<std::string, std::string> unreadable;  // columns of others that have no field: types
+  std::vector<CacheFailure> first_failures;       // at most 100; for_each_failure() has all
   struct Part {
     std::int64_t rows = 0;
     std::int64_t bytes = 0;

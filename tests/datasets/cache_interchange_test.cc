@@ -283,6 +283,42 @@ with pa.ipc.new_file(sys.argv[1] + '/bad.arrow', bad.schema) as w: w.write_table
   EXPECT_THROW(ArrowDataset(folder / "bad.arrow", {.columns = {"no"}}), Error);
 }
 
+// As Hugging Face's datasets keep them: Arrow's stream format; and polars' views of texts.
+TEST(ArrowDataset, StreamsAndViewsOfOthersOpenHere) {
+  TemporaryFolder folder;
+  run_python(std::string(python_rows) + R"(
+import pyarrow as pa, datasets, polars
+datasets.disable_progress_bars()
+lists = [expected(i, varied(i, [-1]), 'int32').tolist() for i in range(30)]
+texts = ['text %d é' % i for i in range(30)]
+table = pa.table({'list': pa.array(lists, pa.list_(pa.int32())), 'text': texts})
+datasets.Dataset(table).save_to_disk(sys.argv[1] + '/saved')
+polars.DataFrame({'text': texts, 'bytes': [expected(i, varied(i, [-1]), 'uint8').tobytes() for i in range(30)]}
+                 ).write_ipc(sys.argv[1] + '/views.arrow')
+for name, codec in (('plain', None), ('zstd', 'zstd')):
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_stream('%s/%s.arrow' % (sys.argv[1], name), table.schema, options=options) as w:
+        w.write_table(table, max_chunksize=7)
+odd = pa.table({'when': pa.array([1, 2], pa.timestamp('s')), 'n': pa.array([1, None])})
+with pa.ipc.new_file(sys.argv[1] + '/odd.arrow', odd.schema) as w: w.write_table(odd)
+)",
+             folder.path().string());
+  std::vector<std::int64_t> all(30);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+  for (const char* name : {"plain.arrow", "saved/data-00000-of-00001.arrow", "views.arrow"}) {
+    expect_rows(ArrowDataset(folder / name), all);
+    EXPECT_TRUE(verify_cache(folder / name).problems.empty());
+    EXPECT_EQ(read_cache_info(folder / name).rows, 30);
+  }
+  EXPECT_EQ(read_cache_info(folder / "odd.arrow").unreadable.at("when"), "timestamp[s]");
+  EXPECT_THROW(ArrowDataset(folder / "zstd.arrow"), Error);
+  std::string bytes = bytes_of_file(folder / "plain.arrow");
+  for (std::size_t cut = 0; cut < bytes.size(); cut += 13) {
+    std::ofstream(folder / "cut.arrow", std::ios::binary) << bytes.substr(0, cut);
+    EXPECT_THROW(ArrowDataset(folder / "cut.arrow"), Error) << cut;
+  }
+}
+
 TEST(ArrowDataset, GivesTheLoaderViewsOfTheMappingThatOutliveIt) {
   TemporaryFolder folder;
   Schema schema{{.name = "tokens", .dtype = DType::int32, .shape = {-1}}, text_field("caption")};

@@ -33,7 +33,10 @@ std::vector<std::int64_t> spread(std::int64_t rows, std::int64_t count) {
 Sample load_row(const AnyDataset& data, std::int64_t row) {
   Sample sample(data->schema());
   Status status = data->load(row, {.index = row}, sample);
-  if (!status.ok()) throw status.error();
+  if (!status.ok()) {
+    Error error = status.error();
+    throw error.source().empty() ? error.at(data->describe(row)) : error;
+  }
   return sample;
 }
 
@@ -41,12 +44,22 @@ bool is_binary(const CacheInfo& info, const std::string& field) {
   return std::ranges::find(info.binary, field) != info.binary.end();
 }
 
-std::vector<FieldStatistics> statistics_of(const AnyDataset& data, std::int64_t rows) {
+// A row of ours that cannot be read is damage; others may have rows without values.
+std::vector<FieldStatistics> statistics_of(const AnyDataset& data, bool ours, std::int64_t rows,
+                                           std::string& unreadable) {
   std::vector<FieldStatistics> all(static_cast<std::size_t>(data->schema().size()));
+  std::int64_t failed = 0;
+  std::string reason;
   for (std::int64_t row : spread(data->size(), rows)) {
-    Sample sample = load_row(data, row);
-    for (std::size_t i = 0; i < all.size(); ++i) all[i].add(sample.value(static_cast<int>(i)));
+    try {
+      Sample sample = load_row(data, row);
+      for (std::size_t i = 0; i < all.size(); ++i) all[i].add(sample.value(static_cast<int>(i)));
+    } catch (const Error& error) {
+      if (ours) throw;
+      if (failed++ == 0) reason = error.what();
+    }
   }
+  if (failed > 0) unreadable = fmt::format("{} rows cannot be read, e.g. {}", failed, reason);
   return all;
 }
 
@@ -124,6 +137,7 @@ json to_json(const CacheInfo& info, const fs::path& path) {
   json result{{"path", path.string()},       {"format", name_of(info.format)},
               {"rows", info.rows},           {"compression", info.compression},
               {"described", info.described}, {"bytes", fs::file_size(path)}};
+  if (!info.unreadable.empty()) result["unreadable"] = info.unreadable;
   if (info.described) {
     result["version"] = info.version;
     result["sources"] = info.sources;
@@ -135,18 +149,40 @@ json to_json(const CacheInfo& info, const fs::path& path) {
   return result;
 }
 
+// How Python opens it, mapped.
+std::string recipe(const CacheInfo& info, const fs::path& path) {
+  if (info.format == CacheFormat::npy) {
+    return fmt::format("numpy.load(\"{}\", mmap_mode=\"r\")", path.string());
+  }
+  if (info.format == CacheFormat::arrow) {
+    return fmt::format("pyarrow.ipc.open_file(pyarrow.memory_map(\"{}\")).read_all()",
+                       path.string());
+  }
+  std::string shape = std::to_string(info.rows);
+  for (std::int64_t extent : info.schema[0].shape) shape += fmt::format(", {}", extent);
+  return fmt::format("numpy.memmap(\"{}\", \"{}\", \"r\", shape=({},))", path.string(),
+                     name_of(info.schema[0].dtype), shape);
+}
+
 void print_info(const CacheInfo& info, const fs::path& path) {
   fmt::print("{}: {}, {} rows, {}{}\n", path.string(), name_of(info.format), info.rows,
              in_bytes(static_cast<double>(fs::file_size(path))),
              info.compression == "none" ? "" : ", " + info.compression);
   if (!info.described) {
     fmt::print("not written by Millrace: no sources, no checksums\n");
+    for (const auto& [name, type] : info.unreadable) {
+      fmt::print("  {:<12} {} (which cannot be a field of a sample)\n", name, type);
+    }
     return;
   }
   fmt::print("made by Millrace {} of {} sources, {} failed, in {} parts\n", info.version,
              info.sources, info.failed, info.parts.size());
   for (const auto& [reason, count] : info.reasons) fmt::print("  {:6} x {}\n", count, reason);
   for (const auto& [name, value] : info.options) fmt::print("  {} = {}\n", name, value);
+  fmt::print("opens with {}\n", recipe(info, path));
+  if (info.format == CacheFormat::arrow) {
+    fmt::print("and that table with datasets.Dataset(table), polars.from_arrow(table), DuckDB\n");
+  }
 }
 
 void print_sources(const fs::path& path) {
@@ -171,24 +207,29 @@ bool is_cache(const fs::path& path) {
   }
 }
 
-AnyDataset open_cache(const fs::path& path) {
+AnyDataset open_cache(const fs::path& path, const CacheInfo& info) {
+  ArrowOptions columns;
+  for (const Field& field : info.schema) {
+    if (!info.described) columns.columns.push_back(field.name);
+  }
   switch (format_of(path)) {
     case CacheFormat::npy:
       return std::make_shared<NpyDataset>(path);
     case CacheFormat::raw:
       return std::make_shared<RawMemmap>(path);
     default:
-      return std::make_shared<ArrowDataset>(path);
+      return std::make_shared<ArrowDataset>(path, columns);
   }
 }
 
 int view_cache(const fs::path& path, const ViewOptions& options) {
   CacheInfo info = read_cache_info(path);
-  AnyDataset data = open_cache(path);
+  AnyDataset data = open_cache(path, info);
   json result = to_json(info, path);
   json* out = options.json ? &result : nullptr;
   if (!out) print_info(info, path);
-  std::vector<FieldStatistics> numbers = statistics_of(data, 256);
+  std::string unreadable;
+  std::vector<FieldStatistics> numbers = statistics_of(data, info.described, 256, unreadable);
   for (int i = 0; i < data->schema().size(); ++i) {
     const FieldStatistics& s = numbers[static_cast<std::size_t>(i)];
     const Field& field = data->schema()[i];
@@ -202,6 +243,7 @@ int view_cache(const fs::path& path, const ViewOptions& options) {
     if (s.elements > 0) described.update({{"low", s.low}, {"high", s.high}, {"mean", s.mean()}});
     result["fields"].push_back(described);
   }
+  if (!out && !unreadable.empty()) fmt::print("{}\n", unreadable);
   if (!out && info.rows > 256) fmt::print("(values of 256 rows, spread over all)\n");
   if (!out && info.described) print_sources(path);
   if (options.row >= 0) print_row(data, options.row, out);

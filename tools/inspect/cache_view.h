@@ -19,8 +19,8 @@ struct ViewOptions {
   std::string sheet{};
 };
 
-// Whatever format it has, as a data set.
-AnyDataset open_cache(const std::filesystem::path& path);
+// Whatever format it has, as a data set of all columns that can be fields.
+AnyDataset open_cache(const std::filesystem::path& path, const CacheInfo& info);
 bool is_cache(const std::filesystem::path& path);
 
 // Prints it. The exit code: 1 if --verify found damage.
