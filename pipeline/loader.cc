@@ -114,16 +114,18 @@ void Loader::Ring::all_claimed(Slot& slot) {
 }
 
 void Loader::Ring::published(Slot& slot) {
+  bool waited_for = false;
   {
     Lock lock(mutex_);
     if (open_ == &slot) open_ = nullptr;
     slot.ready = true;
     slot.ready_ns = now_ns();
     --running_;
+    waited_for = slot.batch_number() == delivered_ || parts.stop;
   }
   // Without the lock, or the consumer would wake up only to wait for it. The ring is still there:
   // close() joins every graph before it ends, and this is part of one.
-  changed_.notify_all();
+  if (waited_for) changed_.notify_all();
 }
 
 void Loader::Ring::free_if_unused(Slot& slot, const Lock& lock) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t most_events_per_worker = 1'000'000;
 // Asking for a thread's CPU time is a system call. Loads shorter than this are not worth two of
 // them: their wall time stands for their CPU time.
-constexpr std::int64_t worth_a_system_call_ns = 20'000;
+constexpr std::int64_t worth_a_system_call_ns = 100'000;
 
 // Only its worker writes a counter, so no locked instruction is needed; readers are others.
 template <typename T, typename V>
