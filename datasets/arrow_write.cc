@@ -3,10 +3,10 @@
 #include "arrow_layout.h"
 #include "checksum.h"
 #include "dense_cache.h"
-#include "durable_file.h"
 #include "shard_file.h"
 
 #include <millrace/datasets/printable.h>
+#include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
 
 #include <cstring>

@@ -1,19 +1,21 @@
 #include "cache_description.h"
 #include "dense_cache.h"
-#include "durable_file.h"
 #include "shard_file.h"
 
 #include <millrace/datasets/cache_writer.h>
 #include <millrace/datasets/printable.h>
 #include <millrace/decoders/text.h>
+#include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include <sys/stat.h>
@@ -109,6 +111,8 @@ struct CacheWriter::State {
   CacheDescription description;  // as planned: no rows yet
   std::uint64_t plan = 0;        // the checksum of the plan, kept in every shard
   bool complete = false;
+  std::unique_ptr<DenseJoiner> ahead;  // what join_ahead() has of the final file
+  bool may_be_ahead = true;
 
   fs::path shard_path(std::int64_t shard) const {
     char name[32];
@@ -126,7 +130,19 @@ struct CacheWriter::State {
   void look_at_finished();
   void open_folder();
   void check_room() const;
+  void remove_folder() const;
 };
+
+// Another process that has not yet seen the finished file may just be making a file in it.
+void CacheWriter::State::remove_folder() const {
+  std::error_code error;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    fs::remove_all(folder, error);
+    if (!error) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1 << attempt));
+  }
+  log(LogLevel::warning, folder.string() + ": cannot be removed (" + error.message() + ")");
+}
 
 void CacheWriter::State::remove_old() const {
   bool others = false;
@@ -169,7 +185,7 @@ void CacheWriter::State::look_at_finished() {
   }
   refuse_if_other(out, found);
   complete = true;
-  fs::remove_all(folder);  // a crash may have come between the last rename and this
+  remove_folder();  // a crash may have come between the last rename and this
 }
 
 void CacheWriter::State::open_folder() {
@@ -261,6 +277,23 @@ std::vector<std::int64_t> CacheWriter::missing() const {
   return undone;
 }
 
+void CacheWriter::join_ahead() {
+  State& s = *state_;
+  const CacheInfo& info = s.description.info;
+  if (s.complete || !s.may_be_ahead || info.format == CacheFormat::arrow) return;
+  try {
+    for (std::int64_t next = s.ahead ? static_cast<std::int64_t>(s.ahead->added()) : 0;
+         next < shards() && fs::exists(s.shard_path(next)); ++next) {
+      if (!s.ahead) s.ahead = std::make_unique<DenseJoiner>(info, info.sources, s.folder, s.out);
+      s.ahead->add(s.shard_path(next), s.plan);
+    }
+  } catch (const Error&) {
+    // No room, or a damaged shard: join() will tell, and needs the room itself.
+    s.ahead.reset();
+    s.may_be_ahead = false;
+  }
+}
+
 CacheInfo CacheWriter::join() {
   State& s = *state_;
   if (s.complete) return read_cache_info(s.out);
@@ -268,10 +301,16 @@ CacheInfo CacheWriter::join() {
   auto finished_by_another = [&] {
     if (!fs::exists(s.out)) return false;
     s.refuse_if_other(s.out, read_cache_info(s.out));
+    s.remove_folder();  // which this process may have made again
     return s.complete = true;
   };
   if (finished_by_another()) return read_cache_info(s.out);
-  FolderLock lock(s.folder / "join.lock");
+  std::optional<FolderLock> lock;
+  try {
+    lock.emplace(s.folder / "join.lock");
+  } catch (const Error&) {
+    if (!fs::exists(s.out)) throw;
+  }
   if (finished_by_another()) return read_cache_info(s.out);
   CacheDescription description = s.description;
   JoinedShards joined{.paths = {}, .plan = s.plan};
@@ -284,9 +323,12 @@ CacheInfo CacheWriter::join() {
   }
   require(undone == 0, s.out.string() + ": " + std::to_string(undone) + " of " +
                            std::to_string(shards()) + " shards are not finished");
-  bool arrow = description.info.format == CacheFormat::arrow;
   try {
-    (arrow ? join_arrow : join_dense)(description, joined, s.folder, s.out);
+    if (description.info.format == CacheFormat::arrow) {
+      join_arrow(description, joined, s.folder, s.out);
+    } else {
+      join_dense(description, joined, s.folder, s.out, std::move(s.ahead));
+    }
   } catch (Error& error) {
     if (std::ranges::find(joined.paths, fs::path(error.source())) != joined.paths.end()) {
       fs::remove(error.source());
@@ -295,7 +337,7 @@ CacheInfo CacheWriter::join() {
     throw;
   }
   s.complete = true;
-  fs::remove_all(s.folder);
+  s.remove_folder();
   return description.info;
 }
 

@@ -152,45 +152,83 @@ void count_failures(CacheDescription& description, std::string_view lines,
   });
 }
 
-void join_dense(CacheDescription& description, const JoinedShards& shards,
-                const std::filesystem::path& folder, const std::filesystem::path& out) {
+DenseJoiner::DenseJoiner(const CacheInfo& plan, std::int64_t most_rows,
+                         const std::filesystem::path& folder, const std::filesystem::path& out)
+    : out_(out),
+      data_(folder, out),
+      sources_(folder, sources_file_of(out)),
+      side_(folder, side_file_of(out)) {
+  description_.info = plan;
+  data_.write(header(most_rows));
+  description_.header_bytes = data_.size();
+}
+
+std::string DenseJoiner::header(std::int64_t rows) const {
+  const CacheInfo& info = description_.info;
+  if (info.format != CacheFormat::npy) return {};
+  return make_npy_header(info.schema[0].dtype, info.schema[0].shape.with_front(rows));
+}
+
+bool DenseJoiner::has_room_for(std::int64_t rows) const {
+  return header(rows).size() == description_.header_bytes;
+}
+
+void DenseJoiner::add(const std::filesystem::path& path, std::uint64_t plan) {
+  OpenShard shard = open_shard(path, plan, static_cast<std::int64_t>(added()));
+  data_.write(shard.payload());
+  data_.begin_sync();
+  sources_.write(shard.lines());
+  listed_.add(std::as_bytes(std::span(shard.lines())));
+  count_failures(description_, shard.lines(), path);
+  description_.info.parts.push_back({.rows = static_cast<std::int64_t>(shard.tail.rows),
+                                     .bytes = static_cast<std::int64_t>(shard.tail.payload_bytes),
+                                     .xxh3 = to_hex(shard.tail.payload_xxh3)});
+}
+
+CacheDescription DenseJoiner::finish(CacheDescription description) {
   CacheInfo& info = description.info;
-  const Field& field = info.schema[0];
-  std::string header = info.format == CacheFormat::npy
-                           ? make_npy_header(field.dtype, field.shape.with_front(info.rows))
-                           : std::string();
-  description.header_bytes = header.size();
-  description.header_xxh3 = to_hex(checksum_of(header));
-  DurableFile data(folder, out), sources(folder, sources_file_of(out));
-  data.write(header);
-  Checksum listed;
-  for (std::size_t i = 0; i < shards.paths.size(); ++i) {
-    OpenShard shard = open_shard(shards.paths[i], shards.plan, static_cast<std::int64_t>(i));
-    data.write(shard.payload());
-    sources.write(shard.lines());
-    listed.add(std::as_bytes(std::span(shard.lines())));
-    count_failures(description, shard.lines(), shards.paths[i]);
-    info.parts.push_back({.rows = static_cast<std::int64_t>(shard.tail.rows),
-                          .bytes = static_cast<std::int64_t>(shard.tail.payload_bytes),
-                          .xxh3 = to_hex(shard.tail.payload_xxh3)});
-  }
-  description.sources_bytes = sources.size();
-  description.sources_xxh3 = to_hex(listed.value());
-  DurableFile side(folder, side_file_of(out));
-  side.write(seal_side_file(description));
+  std::string first = header(info.rows);
+  data_.overwrite(0, first);
+  description.header_bytes = first.size();
+  description.header_xxh3 = to_hex(checksum_of(first));
+  info.failed = description_.info.failed;
+  info.reasons = description_.info.reasons;
+  info.first_failures = description_.info.first_failures;
+  info.parts = description_.info.parts;
+  description.sources_bytes = sources_.size();
+  description.sources_xxh3 = to_hex(listed_.value());
+  side_.write(seal_side_file(description));
   // Reading it back takes the processor, and getting it to the disk does not: both at once.
-  data.flush();
-  std::future<void> on_disk = std::async(std::launch::async, [&data] { data.sync(); });
-  MappedFile written(data.temporary(), Access::sequential);
-  check_agreement(description, written.bytes(), out);
+  std::future<void> on_disk = std::async(std::launch::async, [this] {
+    data_.sync();
+    sources_.sync();
+    side_.sync();
+  });
+  MappedFile written(data_.temporary(), Access::sequential);
+  check_agreement(description, written.bytes(), out_);
   if (auto problems = verify_dense(description, written.bytes()); !problems.empty()) {
-    throw Error("what was written does not read back: " + problems[0]).at(out.string());
+    throw Error("what was written does not read back: " + problems[0]).at(out_.string());
   }
   on_disk.get();
   // The data last: whoever sees it finds what describes it.
-  sources.commit();
-  side.commit();
-  data.commit();
+  sources_.commit();
+  side_.commit();
+  data_.commit();
+  return description;
+}
+
+void join_dense(CacheDescription& description, const JoinedShards& shards,
+                const std::filesystem::path& folder, const std::filesystem::path& out,
+                std::unique_ptr<DenseJoiner> begun) {
+  std::int64_t rows = description.info.rows;
+  if (!begun || !begun->has_room_for(rows)) {
+    begun.reset();  // before another takes the room on the disk
+    begun = std::make_unique<DenseJoiner>(description.info, rows, folder, out);
+  }
+  while (begun->added() < shards.paths.size()) {
+    begun->add(shards.paths[begun->added()], shards.plan);
+  }
+  description = begun->finish(std::move(description));
 }
 
 }  // namespace millrace

@@ -3,11 +3,14 @@
 #pragma once
 
 #include "cache_description.h"
+#include "checksum.h"
 
 #include <millrace/datasets/mapped_file.h>
+#include <millrace/pipeline/durable_file.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,9 +37,35 @@ struct JoinedShards {
   std::vector<std::filesystem::path> paths;
   std::uint64_t plan = 0;
 };
-// Makes the final file and those beside it. `folder` holds them until they are complete.
+// The final file in work, shard after shard, so that most of it can be on the disk before the last
+// shard is made.
+class DenseJoiner {
+ public:
+  // `most_rows`: the header has room for so many.
+  DenseJoiner(const CacheInfo& plan, std::int64_t most_rows, const std::filesystem::path& folder,
+              const std::filesystem::path& out);
+  // The next shard, of the plan with this checksum.
+  void add(const std::filesystem::path& shard, std::uint64_t plan);
+  std::size_t added() const { return description_.info.parts.size(); }
+  // Whether the header of a file of so many rows has the room that was left for it.
+  bool has_room_for(std::int64_t rows) const;
+  // Once all are added: reads it back, and gives it and those beside it their names.
+  CacheDescription finish(CacheDescription description);
+
+ private:
+  std::string header(std::int64_t rows) const;
+
+  CacheDescription description_;  // of what was added
+  std::filesystem::path out_;
+  DurableFile data_, sources_, side_;
+  Checksum listed_;
+};
+
+// Makes the final file and those beside it. `folder` holds them until they are complete. `begun`
+// may have some of it already.
 void join_dense(CacheDescription& description, const JoinedShards& shards,
-                const std::filesystem::path& folder, const std::filesystem::path& out);
+                const std::filesystem::path& folder, const std::filesystem::path& out,
+                std::unique_ptr<DenseJoiner> begun);
 void join_arrow(CacheDescription& description, const JoinedShards& shards,
                 const std::filesystem::path& folder, const std::filesystem::path& out);
 // Counts a shard's failures into the description.

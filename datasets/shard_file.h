@@ -3,11 +3,11 @@
 #pragma once
 
 #include "checksum.h"
-#include "durable_file.h"
 
 #include <millrace/datasets/cache_info.h>
 #include <millrace/datasets/mapped_file.h>
 #include <millrace/pipeline/array.h>
+#include <millrace/pipeline/durable_file.h>
 
 #include <cstdint>
 #include <filesystem>

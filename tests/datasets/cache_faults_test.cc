@@ -50,6 +50,7 @@ void make(
   for (std::int64_t shard : writer.missing()) {
     before();
     write_shard(writer, format.schema(), shard, true);
+    writer.join_ahead();
   }
   before();
   writer.join();

@@ -154,6 +154,39 @@ TEST_P(EveryFormat, MakesADamagedShardAgain) {
   EXPECT_TRUE(verify_cache(path).problems.empty());
 }
 
+TEST_P(EveryFormat, IsTheSameWhenItWasJoinedAhead) {
+  fs::path straight = folder_ / GetParam().name, ahead = folder_ / ("ahead-" + GetParam().name);
+  write_cache(straight, GetParam().schema(), 95, GetParam().options(), true);
+  CachePlan same{.schema = GetParam().schema(),
+                 .sources = 95,
+                 .fingerprint = "the list",
+                 .options = {{"transform", "none"}}};
+  CacheWriter cache(ahead, same, GetParam().options());
+  cache.join_ahead();
+  for (std::int64_t shard : {3, 0, 1, 2, 9, 5, 4, 8, 6, 7}) {
+    write_shard(cache, GetParam().schema(), shard, true);
+    cache.join_ahead();
+  }
+  cache.join();
+  cache.join_ahead();
+  EXPECT_EQ(files_of(straight), files_of(ahead));
+  EXPECT_FALSE(fs::exists(ahead.string() + ".parts"));
+}
+
+TEST_P(EveryFormat, FindsAShardDamagedThatItWouldJoinAhead) {
+  fs::path path = folder_ / GetParam().name;
+  CacheWriter cache = writer(path);
+  for (std::int64_t shard : cache.missing()) write_shard(cache, GetParam().schema(), shard);
+  fs::path shard = path.string() + ".parts/shard-000002";
+  std::string bytes = bytes_of_file(shard);
+  std::ofstream(shard, std::ios::binary) << bytes.substr(0, bytes.size() / 2);
+  cache.join_ahead();
+  EXPECT_EQ(cache.missing(), std::vector<std::int64_t>{2});
+  write_shard(cache, GetParam().schema(), 2);
+  EXPECT_EQ(cache.join().rows, 95);
+  EXPECT_TRUE(verify_cache(path).problems.empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, EveryFormat,
                          testing::Values(Format{"x.npy"}, Format{"x.bin"}, Format{"x.arrow"},
                                          Format{"x.arrow", 3}));

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -14,7 +15,9 @@ namespace millrace {
 
 class Finisher {
  public:
-  Finisher() : thread_([this] { run(); }) {}
+  // `after` is called when a shard is on the disk, in the same thread.
+  explicit Finisher(std::function<void()> after)
+      : after_(std::move(after)), thread_([this] { run(); }) {}
   ~Finisher() {
     {
       std::lock_guard lock(mutex_);
@@ -57,6 +60,7 @@ class Finisher {
       std::exception_ptr problem;
       try {
         shard.finish();
+        after_();
       } catch (...) {
         problem = std::current_exception();
       }
@@ -69,6 +73,7 @@ class Finisher {
   }
 
   static constexpr std::size_t most_ = 2;
+  std::function<void()> after_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<ShardWriter> queue_;

@@ -81,5 +81,7 @@ std::unique_ptr<Medium> tokens_medium();
 
 // Writes the cache, or the part of it that is this process's. The exit code.
 int run_job(const Job& job, const RunOptions& options, const std::shared_ptr<Pool>& pool);
+// Only tells what would be done.
+int dry_run(const Job& job, const RunOptions& options);
 
 }  // namespace millrace

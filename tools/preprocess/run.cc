@@ -125,7 +125,12 @@ int Run::run() {
                                     .total = targets_.sources(),
                                     .done = summary_.resumed,
                                     .quiet = options_.quiet});
-  finisher_.emplace();
+  bool alone = !ranks_ && options_.shard.empty();
+  finisher_.emplace([this, alone] {
+    for (Targets::Target& target : targets_.all()) {
+      if (alone) target.writer->join_ahead();
+    }
+  });
   while (!missing.empty() && !told_to_stop()) {
     Shards ours = claims_->take(missing);
     if (!ours.empty()) {
@@ -326,29 +331,6 @@ int Run::finish() {
     throw Error(fmt::format("none of the {} {} could be used; see {}", targets_.sources(),
                             job_.what, ledger_path(targets_.all()[0].path).string()));
   }
-  return 0;
-}
-
-int dry_run(const Job& job, const RunOptions& options) {
-  RowMaker rows(job, chosen_format(options));
-  Targets targets(job, options, rows.schema(), true);
-  for (const Targets::Target& target : targets.all()) {
-    std::int64_t bytes = 0, row = 0;
-    for (std::int64_t i = 0; i < target.sources; ++i) {
-      bytes += std::max<std::int64_t>(job.source(target.index(i)).bytes, 0);
-    }
-    for (const Field& field : rows.schema()) {
-      if (!field.is_fixed()) row = -1;
-      if (row < 0) break;
-      row += field.shape.elements() * static_cast<std::int64_t>(item_size(field.dtype));
-    }
-    std::string size =
-        row < 0 ? "rows of varying size" : in_bytes(static_cast<double>(row * target.sources));
-    fmt::print("{}: {} of {} ({} of files), {}\n", target.path.string(), to_string(rows.schema()),
-               target.sources, in_bytes(static_cast<double>(bytes)), size);
-  }
-  for (const auto& [name, value] : job.options) fmt::print("  {} = {}\n", name, value);
-  fmt::print("dry run: nothing was read or written\n");
   return 0;
 }
 

@@ -1,5 +1,4 @@
-#include "durable_file.h"
-
+#include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
 
 #include <atomic>
@@ -36,7 +35,7 @@ std::string in_megabytes(std::uint64_t bytes) {
   if (error == ENOSPC || error == EDQUOT) {
     what = Error(reason + ": " + in_megabytes(free_bytes(path.parent_path())) + " free");
     what.at(path.string()).kind(ErrorKind::usage);
-    what.hint("What was finished is kept: make room and run the same again");
+    what.hint("Make room and run the same again: what was finished is kept");
   }
   throw what;
 }
@@ -69,10 +68,9 @@ DurableFile::DurableFile(const std::filesystem::path& folder, std::filesystem::p
     if (file_ < 0 && errno == EEXIST) continue;
     if (file_ < 0) fail(temporary_, "create", errno);
     struct stat status {};
-    if (::flock(file_, LOCK_EX | LOCK_NB) == 0 && ::fstat(file_, &status) == 0 &&
-        status.st_nlink > 0) {
-      return;
-    }
+    bool swept = ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    // Where a file system has no locks there is no sweeper either that could ask for them.
+    if (!swept && ::fstat(file_, &status) == 0 && status.st_nlink > 0) return;
     ::close(std::exchange(file_, -1));
   }
   fail(temporary_, "lock", EAGAIN);
@@ -105,6 +103,23 @@ void DurableFile::write(std::span<const std::byte> bytes) {
     put(bytes.data(), bytes.size());
   } else {
     pending_.insert(pending_.end(), bytes.begin(), bytes.end());
+  }
+}
+
+void DurableFile::begin_sync() {
+  flush();
+  (void)::sync_file_range(file_, 0, 0,
+                          SYNC_FILE_RANGE_WRITE);  // where it cannot, sync() waits longer
+}
+
+void DurableFile::overwrite(std::uint64_t offset, std::string_view bytes) {
+  flush();
+  while (!bytes.empty()) {
+    ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(temporary_, "write", errno);
+    offset += static_cast<std::uint64_t>(written);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 

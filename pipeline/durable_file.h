@@ -1,6 +1,10 @@
-// Private: a file that gets its final name only when all of it is on the disk. Until then it has a
-// temporary name and a lock that tells others it is in work; the kernel drops the lock of a process
-// that dies, so what is left behind can be known and swept.
+// A file that gets its final name only when all of it is on the disk. Until then it has a temporary
+// name and a lock that tells others it is in work; the kernel drops the lock of a process that
+// dies, so what is left behind can be known and swept.
+//
+//   DurableFile file("results/model.pt");
+//   file.write(bytes);
+//   file.commit();   // until here the old file is as it was
 #pragma once
 
 #include <cstddef>
@@ -14,6 +18,8 @@ namespace millrace {
 
 class DurableFile {
  public:
+  explicit DurableFile(const std::filesystem::path& final_name)
+      : DurableFile(final_name.parent_path(), final_name) {}
   // `folder` holds the temporary file; it must be on the file system of the final name.
   DurableFile(const std::filesystem::path& folder, std::filesystem::path final_name);
   // Without commit() nothing remains.
@@ -28,6 +34,10 @@ class DurableFile {
   void sync();
   // Written as far as other readers of the file are concerned.
   void flush();
+  // Lets the disk begin with what is written, without waiting for it.
+  void begin_sync();
+  // Replaces bytes that were written before; they are flushed first.
+  void overwrite(std::uint64_t offset, std::string_view bytes);
   // sync(), then the final name, then the folder that holds it.
   void commit();
 
