@@ -38,9 +38,9 @@ PYTHON_PACKAGES=(
   soundfile==0.14.0 cffi==2.1.1 pycparser==3.12 typing-extensions==4.16.0
   tensorboard==2.21.0 protobuf==7.36.2 absl-py==2.5.1
 )
-# Others that open caches, for the tests: polars, and Hugging Face's datasets with what it imports.
+# Others that open caches, for the tests: polars, DuckDB, and Hugging Face's datasets with what it imports.
 PYTHON_PACKAGES+=(
-  polars==2.1.0 polars-runtime-32==2.1.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19
+  polars==2.1.0 polars-runtime-32==2.1.0 duckdb==2.0.0 datasets==5.2.0 dill==0.4.1 multiprocess==0.70.19
   pandas==3.1.1 python-dateutil==4.0.0 tzdata==2026.6 tqdm==4.70.1 xxhash==4.1.0 packaging==26.3
   pyyaml==6.0.3 huggingface-hub==2.4.0 hf-xet==1.8.0 httpx2==2.16.0 httpcore2==2.16.0 h11==0.16.0
   anyio==4.16.0 idna==3.20 truststore==0.10.5 click==8.5.1 filelock==4.2.10 fsspec==2026.9.0

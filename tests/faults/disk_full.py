@@ -1,8 +1,10 @@
 """The disk fills up: one clear line, finished shards kept; with room the same command ends well, and
-the file is that of a run that had room from the start. Needs a small tmpfs, or skips (77)."""
+the file is that of a run that had room from the start. Needs a small tmpfs, or skips (77).
+usage: disk_full.py [ROUNDS]   more than one: every format, with other amounts of room each time"""
 import contextlib
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -23,35 +25,51 @@ def small_disk(folder, size):
         subprocess.run(["umount", folder])
 
 
-def one_format(folder, media, name, file, flags, size):
+def one_format(folder, media, name, flags, room_kb):
+    """Runs with so much room, then with enough."""
+    file = {"npy": "x.npy", "raw": "x.bin"}.get(name, "x.arrow")
     arguments = ["images", media, "--shard-rows", "8", *flags]
-    (folder / name).mkdir()
+    (folder / name).mkdir(exist_ok=True)
     plain = folder / name / file
     must(preprocess(*arguments, "--out", plain))
     expected = files_of(plain)
-    with small_disk(folder / f"{name}_disk", size) as disk:
+    with small_disk(folder / f"{name}_disk", "16m") as disk:
         filler = disk / "filler"
-        filler.write_bytes(os.urandom(int(size[:-1]) * 1024 - 500 * 1024))
-        process = must(preprocess(*arguments, "--out", disk / file), 1 if "arrow" in file else 2)
+        with open(filler, "wb") as full, contextlib.suppress(OSError):
+            while full.write(bytes(1 << 16)):
+                pass
+        os.truncate(filler, filler.stat().st_size - 1024 * room_kb)
+        process = preprocess(*arguments, "--out", disk / file)
         lines = [line for line in process.stderr.splitlines() if line.startswith("preprocess:")]
-        if len(lines) != 1 or not ("space" in lines[0] or "room" in lines[0]):
+        if process.returncode != 0 and (len(lines) != 1 or not ("space" in lines[0] or "room" in lines[0])):
             sys.exit(f"{name}: expected one line that tells of the full disk:\n{process.stderr}")
         shards = len(list(disk.glob(file + ".parts/shard-*[0-9]")))
         filler.unlink()
-        again = must(preprocess(*arguments, "--out", disk / file))
+        must(preprocess(*arguments, "--out", disk / file))
         check_same(expected, disk / file, name)
-        print(f"{name}: '{lines[0]}'; {shards} shards were kept; the same file in the end")
-        if "arrow" in file and shards == 0:
-            sys.exit(f"{name}: no finished shard was kept\n{again.stderr}")
+        print(f"{name}, {room_kb} kB: {lines[0] if lines else 'it fitted'}; {shards} shards were kept; the same file in the end")
+        return process.returncode, shards
+
+
+# Rows of one size are known to be too many before anything is written; others are not.
+FORMATS = {"npy": ["--size", "64"], "raw": ["--size", "64", "--raw"], "arrow": ["--size", "0"],
+           "zstd": ["--size", "0", "--compress", "zstd:3"], "encoded": ["--store", "encoded"]}
 
 
 def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    chance = random.Random(rounds)
     with temporary() as folder:
         folder = pathlib.Path(folder)
         media = make_images(folder / "media", 120)
-        # Rows of one size are known to be too many before anything is written; encoded files are not.
-        one_format(folder, media, "npy", "x.npy", ["--size", "64"], "4096k")
-        one_format(folder, media, "arrow", "x.arrow", ["--size", "0"], "8192k")
+        if one_format(folder, media, "npy", FORMATS["npy"], 500)[0] != 2:
+            sys.exit("npy: it should have been told beforehand that the room is too small")
+        code, shards = one_format(folder, media, "arrow", FORMATS["arrow"], 500)
+        if code != 1 or shards == 0:
+            sys.exit(f"arrow: it ended with {code}, and {shards} shards were kept")
+        for _ in range(rounds if rounds > 1 else 0):
+            for name, flags in FORMATS.items():
+                one_format(folder, media, name, flags, chance.randint(1, 3000))
 
 
 main()

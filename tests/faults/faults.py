@@ -12,6 +12,14 @@ from PIL import Image
 
 PREPROCESS = os.environ.get("PREPROCESS", "preprocess")
 INSPECT = os.environ.get("INSPECT", "inspect")
+# Every kind of cache that pictures can become: the file's name and the flags.
+FORMATS = {
+    "npy": ("x.npy", []),
+    "raw": ("x.bin", ["--raw"]),
+    "arrow": ("x.arrow", []),
+    "zstd": ("x.arrow", ["--compress", "zstd:3"]),
+    "encoded": ("x.arrow", ["--store", "encoded"]),
+}
 
 
 def make_images(folder, count, side=48, suffixes=(".png", ".jpg", ".JPEG", ".bmp")):

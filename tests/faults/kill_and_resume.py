@@ -7,16 +7,7 @@ import subprocess
 import sys
 import time
 
-from faults import PREPROCESS, check_same, files_of, make_images, must, preprocess, temporary
-
-FORMATS = {
-    "npy": ("x.npy", []),
-    "raw": ("x.bin", ["--raw"]),
-    "arrow": ("x.arrow", []),
-    "zstd": ("x.arrow", ["--compress", "zstd:3"]),
-    "encoded": ("x.arrow", ["--store", "encoded"]),
-}
-
+from faults import FORMATS, PREPROCESS, check_same, files_of, make_images, must, preprocess, temporary
 
 def kill_after(seconds, command):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from faults import PREPROCESS, check_same, files_of, make_images, must, preprocess, temporary
+from faults import FORMATS, PREPROCESS, check_same, files_of, make_images, must, preprocess, temporary
 
 TORCHRUN = os.environ.get("TORCHRUN", "")
 
@@ -58,6 +58,7 @@ def with_agent(arguments, out, expected, chance, kill):
     agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if kill:
         work_begun(out, [agent])
+        time.sleep(chance.uniform(0, 0.3))
         children = subprocess.run(["pgrep", "-P", str(agent.pid)], capture_output=True, text=True)
         with contextlib.suppress(ProcessLookupError, IndexError):  # it was quicker than we looked
             os.kill(chance.choice([int(pid) for pid in children.stdout.split()]), signal.SIGKILL)
@@ -76,8 +77,9 @@ def main():
     with temporary() as folder:
         folder = pathlib.Path(folder)
         media = make_images(folder / "media", 480)
-        arguments = ["images", media, "--size", "40", "--shard-rows", "4", "--jobs", "1"]
-        for file in ("x.npy", "x.arrow") if rounds > 1 else ("x.arrow",):
+        for name in FORMATS if rounds > 1 else ("arrow",):
+            file, flags = FORMATS[name]
+            arguments = ["images", media, "--size", "40", "--shard-rows", "4", "--jobs", "1", *flags]
             (folder / "plain").mkdir()
             plain = folder / "plain" / file
             must(preprocess(*arguments, "--out", plain))
@@ -90,13 +92,13 @@ def main():
                 died += without_agent(arguments, folder / "out" / file, expected, victim,
                                       chance.uniform(0, 0.2))
                 shutil.rmtree(folder / "out")
-            print(f"{file}: {rounds} runs of three ranks, in {died} one was killed while it worked; "
+            print(f"{name}: {rounds} runs of three ranks, in {died} one was killed while it worked; "
                   f"the others ended well, all the same")
-            for kill in () if not TORCHRUN else (False, True) if rounds > 1 else (True,):
+            for kill in () if not TORCHRUN else [False] + rounds * [True] if rounds > 1 else [True]:
                 (folder / "out").mkdir()
                 at_once, _ = with_agent(arguments, folder / "out" / file, expected, chance, kill)
                 shutil.rmtree(folder / "out")
-                print(f"{file}: under torchrun, {'one killed' if kill else 'none killed'}: the same"
+                print(f"{name}: under torchrun, {'one killed' if kill else 'none killed'}: the same"
                       f"{'' if at_once else ' after the same command again'}")
 
 

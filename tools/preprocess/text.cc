@@ -93,7 +93,8 @@ Examples:
     app.add_option("input,--input", input_, "a folder of txt files, or a file of lines")
         ->required()
         ->type_name("PATH");
-    app.add_option("--tokenizer", options_.tokenizer, "bytes, or bpe:FILE (CLIP's merges)");
+    app.add_option("--tokenizer", options_.tokenizer,
+                   "bytes (each byte plus 1), or bpe:FILE (CLIP's merges)");
     app.add_option("--max-length", options_.max_length, "ids per text: padded with 0 or cut")
         ->check(CLI::PositiveNumber);
     app.add_flag("--no-cut", options_.no_cut, "a text that is longer is an error instead");
