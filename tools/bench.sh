@@ -11,9 +11,11 @@ python=/usr/bin/python3
 
 usage() {
   cat <<'TEXT'
-usage: tools/bench.sh decode [--rounds N] [--only WORKLOAD...] [--peers PEER...] [--out DIR]
+usage: tools/bench.sh decode|tokens|preprocess [--rounds N] [--only WORKLOAD...] [--peers PEER...] [--out DIR]
 
   decode      files to batches: images, clips, gifs, audio, meshes
+  tokens      random rows of a 1.6 GB token cache to batches, .npy and Arrow
+  preprocess  a folder of 500 JPEG files to one .npy: whole programs
 
   --rounds N  interleaved rounds, 3 by default; medians are reported
   --only ...  some workloads, e.g. --only clips gifs
@@ -27,7 +29,7 @@ TEXT
 }
 
 case ${1:-} in
-  decode) group=$1 && shift ;;
+  decode | tokens | preprocess) group=$1 && shift ;;
   -h | --help) usage && exit 0 ;;
   *) usage >&2 && exit 2 ;;
 esac

@@ -80,7 +80,7 @@ void run(const Options& o) {
                       .prefetch = o.prefetch,
                       .threads = o.workers,
                       .errors = {.fail = true}});
-  Measurement what{.workload = "W4-tokens",
+  Measurement what{.workload = "tokens",
                    .peer = arrow ? "millrace_arrow" : "millrace_npy",
                    .note = o.access + (o.cold ? ", cold" : ", warm"),
                    .workers = o.workers,

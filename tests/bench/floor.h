@@ -26,9 +26,10 @@ inline std::vector<std::string> lines_of(const std::string& path) {
 }
 
 // `make_worker` gives each thread its own state as a function of an item's number. One pass warms
-// up.
+// up. Where an item is a whole batch, `weight` is how many it counts for.
 inline void measure_floor(const Measurement& what, std::int64_t items,
-                          const std::function<std::function<void(std::int64_t)>()>& make_worker) {
+                          const std::function<std::function<void(std::int64_t)>()>& make_worker,
+                          std::int64_t weight = 1) {
   using Clock = std::chrono::steady_clock;
   auto run = [&](std::int64_t passes) {
     std::atomic<std::int64_t> next{0};
@@ -47,7 +48,7 @@ inline void measure_floor(const Measurement& what, std::int64_t items,
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   cpu = process_cpu_seconds() - cpu;
   busy = machine_busy_seconds() - busy;
-  auto count = static_cast<double>(what.passes * items);
+  auto count = static_cast<double>(what.passes * items * weight);
   std::cout << nlohmann::json{{"workload", what.workload},
                               {"peer", what.peer},
                               {"version", what.version},
@@ -58,8 +59,8 @@ inline void measure_floor(const Measurement& what, std::int64_t items,
                               {"foreign_cores", std::max(0.0, (busy - cpu) / seconds)},
                               {"peak_rss_mb", peak_rss_mb()},
                               {"workers", what.workers},
-                              {"files", items},
-                              {"items", what.passes * items},
+                              {"files", items * weight},
+                              {"items", what.passes * items * weight},
                               {"seconds", seconds}}
                    .dump()
             << std::endl;

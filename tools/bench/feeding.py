@@ -13,6 +13,7 @@ class Peer:
     version: str
     epoch: typing.Callable  # number of items -> iterable of batches
     note: str = ""
+    items: int = 0  # in a pass, where they are not files
 
 
 def shuffled(items, count):

@@ -111,7 +111,8 @@ def main():
     if args.peer not in module.PEERS:
         sys.exit(f"no peer {args.peer}; there are {', '.join(module.PEERS)}")
     peer = module.PEERS[args.peer](files, args.workers)
-    measure(args.workload, args.peer, peer, args.workers, len(files), args.passes, module.WARM)
+    items = getattr(peer, "items", None) or len(files)
+    measure(args.workload, args.peer, peer, args.workers, items, args.passes, module.WARM)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs Millrace, the peers and the floors on the same files, interleaved, several rounds, every
 measurement a fresh process, and writes results.jsonl (every line), results.json, results.md and results.png.
 
-usage: run.py decode --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only images clips] [--peers NAME...]
+usage: run.py decode|tokens|preprocess --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only images clips] [--peers NAME...]
 """
 import argparse
 import json
@@ -55,7 +55,22 @@ WORKLOADS = {
         "peers": [("assimp_threads", 2), ("trimesh", 4), ("trimesh", 2)],
     },
 }
-GROUPS = {"decode": ["images", "clips", "gifs", "audio", "meshes"]}
+WORKLOADS |= {
+    "tokens": {
+        "title": "random rows of int64 [200000, 1024] to [64, 1024]", "passes": 1, "made": "tokens.bin",
+        "ours": [["bench_tokens", "tokens.npy"], ["bench_tokens", "tokens.arrow"]],
+        "floors": [["floor_tokens", "gather"]],
+        "peers": [("numpy", 0), ("torch", 0), ("torch", 2)],
+    },
+    "preprocess": {
+        "files": "jpeg", "stride": 1, "limit": 500, "passes": 1,
+        "title": "500 JPEG files to one .npy of [256, 256, 3]: whole programs, until it is on the disk",
+        "ours": [], "floors": [],
+        "peers": [("millrace", 2), ("pillow", 2)],
+    },
+}
+GROUPS = {"decode": ["images", "clips", "gifs", "audio", "meshes"], "tokens": ["tokens"],
+          "preprocess": ["preprocess"]}
 ENVIRONMENT_OF = {"dali": "dali", "tf.data": "tensorflow"}  # the others share one
 WORKERS = 2  # threads of our own programs and of the floors
 
@@ -74,7 +89,10 @@ class Bench:
     def list_of(self, name):
         """A file with the workload's paths; where peers cannot read all files, those that all can."""
         spec, path = WORKLOADS[name], self.work / f"{name}.txt"
-        files = sorted(str(file) for file in (self.work / "corpus" / spec["files"]).iterdir())[::spec["stride"]]
+        if "made" in spec:
+            path.write_text(f"{self.make_tokens(self.work / spec['made'])}\n")
+            return path
+        files = sorted(str(file) for file in (self.work / "corpus" / spec["files"]).iterdir())[::spec["stride"]][:spec.get("limit")]
         if not spec.get("readable"):
             path.write_text("\n".join(files) + "\n")
         elif not path.exists():
@@ -86,13 +104,29 @@ class Bench:
         subprocess.run(["cat", *path.read_text().splitlines()], stdout=subprocess.DEVNULL)  # warm page cache
         return path
 
+    def make_tokens(self, path, rows=200000):
+        """Raw rows, and of the same our own two caches."""
+        if not path.exists():
+            code = ("import numpy, sys\nmake = numpy.random.default_rng(0)\nwith open(sys.argv[1] + '.new', 'wb') as file:\n"
+                    " for _ in range(0, int(sys.argv[2]), 10000): file.write(make.integers(0, 50257, (10000, 1024)).tobytes())")
+            subprocess.run([self.python(""), "-c", code, path, str(rows)], check=True)
+            path.with_suffix(".bin.new").rename(path)
+        for suffix in (".npy", ".arrow"):
+            if not path.with_suffix(suffix).exists():
+                subprocess.run([self.root / "build/bench/bin/bench_tokens", path.with_suffix(suffix), "--from", path],
+                               check=True, stdout=subprocess.DEVNULL)
+        return path
+
     def commands(self, name):
         spec, files = WORKLOADS[name], str(self.list_of(name))
         programs, passes = self.root / "build/bench/bin", str(spec["passes"])
         for program, *flags in spec["ours"]:
+            if "made" in spec:
+                yield [programs / program, self.work / flags[0], "--workers", str(WORKERS), "--passes", passes]
+                continue
             yield [programs / program, *flags, files, "--workers", str(WORKERS), "--passes", passes]
         for program, mode in spec["floors"]:
-            yield [programs / program, mode, str(WORKERS), passes, files]
+            yield [programs / program, mode, str(WORKERS), passes, self.work / spec["made"] if "made" in spec else files]
         for peer, workers in spec["peers"]:
             if self.peers and peer not in self.peers:
                 continue
@@ -177,7 +211,7 @@ def markdown(rows):
     text = [f"Measured on {machine()}. Median of interleaved rounds, each a fresh process; the page cache is warm.\n"]
     for workload in dict.fromkeys(row["workload"] for row in rows):
         mine = [row for row in rows if row["workload"] == workload]
-        ours = next((row["items_per_s"] for row in mine if row["peer"] == "millrace"), 0)
+        ours = next((row["items_per_s"] for row in mine if row["peer"].startswith("millrace")), 0)
         text.append(f"\n### {workload}: {WORKLOADS[workload]['title']} ({mine[0]['files']} files)\n")
         text.append("| | version | workers | items/s | lowest..highest (rounds) | millrace is | CPU ms/item | peak MB |")
         text.append("|---|---|---|---|---|---|---|---|")
@@ -200,7 +234,7 @@ def plot(rows, path):
     figure, axes = pyplot.subplots(1, len(names), figsize=(4.2 * len(names), 4), squeeze=False)
     for axis, name in zip(axes[0], names):
         mine = sorted((row for row in rows if row["workload"] == name), key=lambda row: row["items_per_s"])
-        floors = {" ".join(floor).replace("floor_images", "libjpeg-turbo").replace("floor_clips", "libav")
+        floors = {" ".join(floor).replace("floor_images", "libjpeg-turbo").replace("floor_clips", "libav").replace("floor_tokens gather", "gather in C")
                   for floor in WORKLOADS[name]["floors"]}
         colours = ["#1b7a4b" if row["peer"].startswith("millrace") else "#bbbbbb" if row["peer"] in floors else "#4a78b5"
                    for row in mine]
