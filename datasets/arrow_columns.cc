@@ -378,6 +378,12 @@ void ColumnView::expect(std::int64_t row) const noexcept {
   fetch_ahead(values_ + static_cast<std::size_t>(row) * unit_bytes_, unit_bytes_);
 }
 
+const std::byte* ColumnView::plain_rows(std::size_t& bytes) const {
+  bytes = unit_bytes_;
+  bool plain = kind_ == Kind::fixed && !has_nulls_ && field_.dtype != DType::boolean;
+  return plain && unit_bytes_ > 0 ? values_ : nullptr;
+}
+
 std::string_view ColumnView::text(std::int64_t row) const {
   if (kind_ == Kind::looked_up && array_->type_id() != arrow::Type::DICTIONARY) {
     return static_cast<const arrow::BinaryViewArray&>(*array_).GetView(row);

@@ -41,6 +41,8 @@ class ColumnView {
   Status load(std::int64_t row, int number, Sample& sample) const;
   // The row will be loaded soon.
   void expect(std::int64_t row) const noexcept;
+  // Where rows of `bytes` stand one after the other, to be copied as they are; else null.
+  const std::byte* plain_rows(std::size_t& bytes) const;
   // A string or binary column only.
   std::string_view text(std::int64_t row) const;
 

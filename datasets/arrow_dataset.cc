@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cstring>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -57,6 +59,8 @@ struct ArrowDataset::State {
         plans(plan_columns(file, given.columns)),
         schema(schema_of(plans)),
         blocks(static_cast<std::size_t>(file.batches())),
+        plain_rows(blocks.size() * plans.size()),
+        plain_bytes(plans.size()),
         uniform(rows_of_each(file.starts())) {
     if (!file.description()) return;
     int column = file.schema().GetFieldIndex(std::string(source_column));
@@ -76,7 +80,10 @@ struct ArrowDataset::State {
           .kind(ErrorKind::usage);
     }
     if (uniform > 0) {
-      auto batch = std::min(static_cast<std::size_t>(index / uniform), blocks.size() - 1);
+      auto whole = static_cast<std::uint64_t>(uniform), row = static_cast<std::uint64_t>(index);
+      bool power = std::has_single_bit(whole);
+      std::size_t batch = power ? row >> std::countr_zero(whole) : row / whole;
+      batch = std::min(batch, blocks.size() - 1);
       return {batch, index - starts[batch]};
     }
     auto after = std::upper_bound(starts.begin(), starts.end(), index);
@@ -103,8 +110,38 @@ struct ArrowDataset::State {
     std::lock_guard lock(mutex);
     if (const Block* block = blocks[number].load(std::memory_order_acquire)) return *block;
     owned.push_back(made);
+    remember_plain_rows(number, *made);
     blocks[number].store(made.get(), std::memory_order_release);
     return *made;
+  }
+
+  // Rows of fixed size are found in one small table: what lies between is no longer in the cache
+  // when the next random row is asked for.
+  void remember_plain_rows(std::size_t number, const Block& block) {
+    std::vector<const std::byte*> rows;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      std::size_t bytes = 0;
+      rows.push_back(block.columns[i].plain_rows(bytes));
+      if (rows.back() == nullptr) return;
+      plain_bytes[i].store(bytes, std::memory_order_relaxed);
+    }
+    // The first column last: whoever sees it sees all.
+    for (std::size_t i = rows.size(); i-- > 0;) {
+      plain_rows[number * rows.size() + i].store(rows[i], std::memory_order_release);
+    }
+  }
+  bool is_plain(const Place& place) const {
+    return !plans.empty() && rows_of(place.batch, 0) != nullptr;
+  }
+  const std::byte* rows_of(std::size_t batch, std::size_t column) const {
+    return plain_rows[batch * plans.size() + column].load(std::memory_order_acquire);
+  }
+  const std::byte* plain_row(const Place& place, std::size_t column) const {
+    return rows_of(place.batch, column) +
+           static_cast<std::size_t>(place.row) * bytes_of_row(column);
+  }
+  std::size_t bytes_of_row(std::size_t column) const {
+    return plain_bytes[column].load(std::memory_order_relaxed);
   }
 
   // Of a compressed file the last ones stay, as long as they are not too large together.
@@ -140,6 +177,8 @@ struct ArrowDataset::State {
   Schema schema;
   std::optional<ColumnPlan> source;
   std::vector<std::atomic<const Block*>> blocks;
+  std::vector<std::atomic<const std::byte*>> plain_rows;  // by batch, then by column
+  std::vector<std::atomic<std::size_t>> plain_bytes;      // of a row, by column
   std::int64_t uniform;  // the rows of each batch but the last, if they are equal; else 0
   std::mutex mutex;      // guards what follows
   std::vector<std::shared_ptr<const Block>> owned;
@@ -164,6 +203,13 @@ const Schema& ArrowDataset::schema() const {
 
 Status ArrowDataset::load(std::int64_t index, const LoadContext&, Sample& sample) const {
   State::Place place = state_->find(index);
+  if (state_->is_plain(place)) {
+    for (std::size_t i = 0; i < state_->plans.size(); ++i) {
+      std::memcpy(sample.out(static_cast<int>(i)).data(), state_->plain_row(place, i),
+                  state_->bytes_of_row(i));
+    }
+    return {};
+  }
   return state_->with_block(place.batch, [&](const Block& block) -> Status {
     for (std::size_t i = 0; i < block.columns.size(); ++i) {
       Status status = block.columns[i].load(place.row, static_cast<int>(i), sample);
@@ -189,6 +235,12 @@ std::string ArrowDataset::describe(std::int64_t index) const {
 void ArrowDataset::expect(std::int64_t index) const noexcept {
   if (state_->file.compressed() || index < 0 || index >= size()) return;
   State::Place place = state_->find(index);
+  if (state_->is_plain(place)) {
+    for (std::size_t i = 0; i < state_->plans.size(); ++i) {
+      fetch_ahead(state_->plain_row(place, i), state_->bytes_of_row(i));
+    }
+    return;
+  }
   const Block* block = state_->blocks[place.batch].load(std::memory_order_acquire);
   if (block == nullptr) return;
   for (const ColumnView& column : block->columns) column.expect(place.row);

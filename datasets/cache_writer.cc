@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,6 +97,14 @@ CacheInfo describe(const fs::path& out, const CachePlan& plan, const CacheOption
 std::string read_whole(const fs::path& path) {
   MappedFile file(path);
   return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
+}
+
+// The file will hardly be read again: its memory is given back now, and not when it is removed.
+void forget_cached(const fs::path& path) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  (void)::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(file);
 }
 
 std::string in_megabytes(std::uint64_t bytes) {
@@ -286,6 +295,7 @@ void CacheWriter::join_ahead() {
          next < shards() && fs::exists(s.shard_path(next)); ++next) {
       if (!s.ahead) s.ahead = std::make_unique<DenseJoiner>(info, info.sources, s.folder, s.out);
       s.ahead->add(s.shard_path(next), s.plan);
+      forget_cached(s.shard_path(next));
     }
   } catch (const Error&) {
     // No room, or a damaged shard: join() will tell, and needs the room itself.

@@ -44,12 +44,12 @@ class DenseJoiner {
   // `most_rows`: the header has room for so many.
   DenseJoiner(const CacheInfo& plan, std::int64_t most_rows, const std::filesystem::path& folder,
               const std::filesystem::path& out);
-  // The next shard, of the plan with this checksum.
+  // The next shard, of the plan with this checksum. It is read back at once.
   void add(const std::filesystem::path& shard, std::uint64_t plan);
   std::size_t added() const { return description_.info.parts.size(); }
   // Whether the header of a file of so many rows has the room that was left for it.
   bool has_room_for(std::int64_t rows) const;
-  // Once all are added: reads it back, and gives it and those beside it their names.
+  // Once all are added: gives the file and those beside it their names.
   CacheDescription finish(CacheDescription description);
 
  private:

@@ -13,7 +13,7 @@ from faults import check_same, files_of, make_images, must, preprocess, temporar
 
 @contextlib.contextmanager
 def small_disk(folder, size):
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "millrace", folder],
                              capture_output=True)
     if mounted.returncode != 0:
