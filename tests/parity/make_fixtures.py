@@ -175,4 +175,5 @@ def main():
         print(path, path.stat().st_size)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,9 @@
 #include "tests/parity/models.h"
+#include "tests/parity/perceptual_net.h"
 
 #include <millrace/pipeline/error.h>
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/models/module_tensors.h>
-#include <millrace/training/models/vgg16.h>
 #include <millrace/training/models/vqgan.h>
 #include <millrace/training/optimizer.h>
 
@@ -15,20 +15,6 @@
 namespace millrace {
 
 namespace {
-
-// The stand-in for VGG16 that the fixtures were made with, or VGG16 itself.
-PerceptualNet perceptual_net(const Fixture& fixture) {
-  if (fixture.has("param/_vgg.features.0.weight")) {
-    return Vgg16(fixture.with("param/_vgg."), "the fixture");
-  }
-  if (!fixture.has("param/_vgg.net.0.weight")) return {};
-  auto of = [&](const char* name) { return fixture.tensor(std::string("param/_vgg.net.") + name); };
-  return [weight = of("0.weight"), bias = of("0.bias"), out = of("4.weight"),
-          out_bias = of("4.bias")](const torch::Tensor& x) {
-    torch::Tensor y = torch::relu(torch::conv2d(x, weight, bias, 1, 1));
-    return torch::linear(torch::adaptive_avg_pool2d(y, {2, 2}).flatten(1), out, out_bias);
-  };
-}
 
 NamedTensors gradients(const VqganImpl& model) {
   NamedTensors found;
@@ -46,7 +32,7 @@ class Run {
  public:
   Run(const Fixture& fixture, Report& report)
       : fixture_(fixture), report_(report), model_(VqganConfig::from_json(fixture.config())) {
-    model_->set_perceptual_net(perceptual_net(fixture));
+    model_->set_perceptual_net(perceptual_net(fixture, "param/_vgg."));
     model_->set_draws(draws_);
     load();
     // A fixture does not say whether it was made in training mode; its quantizer does: outside

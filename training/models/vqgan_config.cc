@@ -1,60 +1,17 @@
+#include "json_arguments.h"
+
 #include <millrace/pipeline/error.h>
 #include <millrace/training/models/vqgan_config.h>
 
 #include <algorithm>
-#include <set>
 
 #include <c10/util/StringUtil.h>
-#include <nlohmann/json.hpp>
 
 namespace millrace {
 
-namespace {
-
 using nlohmann::json;
 
-// Takes the arguments of one JSON object, and remembers which it knew.
-class Arguments {
- public:
-  Arguments(const json& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
-
-  template <class T>
-  void take(const char* name, T& value) {
-    const std::string key = prefix_ + name;
-    known_.insert(key);
-    auto found = object_.find(key);
-    if (found == object_.end() || found->is_null()) return;
-    try {
-      value = found->template get<T>();
-    } catch (const json::exception&) {
-      throw Error(c10::str("the argument ", key, " cannot be ", found->dump()))
-          .kind(ErrorKind::usage);
-    }
-  }
-  template <class T>
-  void take(const char* name, std::optional<T>& value) {
-    T given{};
-    auto found = object_.find(prefix_ + name);
-    take(name, given);
-    if (found != object_.end() && !found->is_null()) value = given;
-  }
-  // A number or a list of numbers.
-  void take_list(const char* name, std::vector<std::int64_t>& value) {
-    auto found = object_.find(prefix_ + name);
-    if (found != object_.end() && found->is_number()) {
-      std::int64_t one = 0;
-      take(name, one);
-      value = {one};
-    } else {
-      take(name, value);
-    }
-  }
-  std::set<std::string> known_;
-
- private:
-  const json& object_;
-  std::string prefix_;
-};
+namespace {
 
 void take_lfq(const json& object, LfqOptions& lfq) {
   Arguments a(object, "");

@@ -1,0 +1,217 @@
+#include "tests/parity/models.h"
+#include "tests/parity/perceptual_net.h"
+
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/models/module_tensors.h>
+#include <millrace/training/models/video_tokenizer.h>
+#include <millrace/training/optimizer.h>
+
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace {
+
+VideoTokenizerConfig config_of(const Fixture& fixture) {
+  VideoTokenizerConfig config = VideoTokenizerConfig::from_json(fixture.config());
+  config.compat = true;  // the package made the fixture, faults and all
+  return config;
+}
+
+NamedTensors gradients(const VideoTokenizerImpl& model) {
+  NamedTensors found;
+  for (const auto& [name, parameter] : parameter_tensors(model)) {
+    if (parameter.grad().defined()) found.emplace_back(name, parameter.grad());
+  }
+  return found;
+}
+
+class Run {
+ public:
+  Run(const Fixture& fixture, Report& report)
+      : fixture_(fixture), report_(report), model_(config_of(fixture)) {
+    model_->set_perceptual_net(perceptual_net(fixture, "param/vgg."));
+    model_->set_draws(draws_);
+    load();
+    model_->train(was_training());
+    video_ = fixture.tensor("input/video");
+    if (fixture.has("input/cond")) options_.video.cond = fixture.tensor("input/cond");
+    options_.discriminator_gradients = true;
+  }
+
+  void generator() {
+    if (!fixture_.has("loss/gen")) return;
+    clear();
+    VideoGeneratorLoss loss = model_->generator_loss(video_, options_);
+    report_.loss("gen", loss.total, fixture_.tensor("loss/gen"));
+    compare_part("gen.recon", loss.reconstruction);
+    compare_part("gen.quantizer_aux", loss.quantizer);
+    compare_part("gen.perceptual", loss.perceptual);
+    compare_part("gen.gen", loss.adversarial);
+    compare_part("gen.adaptive_weight", loss.adaptive_weight);
+    compare_part("gen.per_sample_entropy", loss.per_sample_entropy);
+    compare_part("gen.batch_entropy", loss.batch_entropy);
+    compare_part("gen.commitment", loss.commitment);
+    for (std::size_t i = 0; i < loss.multiscale.size(); ++i) {
+      compare_part("gen.multiscale." + std::to_string(i), loss.multiscale[i]);
+      compare_part("gen.multiscale_weight." + std::to_string(i), loss.multiscale_weights[i]);
+    }
+    loss.backward();
+    report_.gradients("gen", gradients(*model_), fixture_.with("grad/gen/"));
+  }
+
+  void discriminator() {
+    if (!fixture_.has("loss/discr")) return;
+    clear();
+    const VideoDiscriminatorLoss loss = model_->discriminator_loss(video_, options_);
+    report_.loss("discr", loss.total, fixture_.tensor("loss/discr"));
+    compare_part("discr.discr", loss.hinge);
+    compare_part("discr.gradient_penalty", loss.gradient_penalty);
+    for (std::size_t i = 0; i < loss.multiscale.size(); ++i) {
+      compare_part("discr.multiscale." + std::to_string(i), loss.multiscale[i]);
+    }
+    loss.total.backward();
+    report_.gradients("discr", gradients(*model_), fixture_.with("grad/discr/"));
+  }
+
+  void reconstruction() {
+    if (!fixture_.has("loss/recon")) return;
+    clear();
+    const torch::Tensor video = model_->as_video(video_);
+    const Quantized quantized = model_->quantize(model_->encode(video, options_.video));
+    const torch::Tensor made = model_->decode(quantized.features, options_.video);
+    const torch::Tensor loss = made.square().mean();
+    report_.loss("recon", loss, fixture_.tensor("loss/recon"));
+    loss.backward();
+    report_.gradients("recon", gradients(*model_), fixture_.with("grad/recon/"));
+    if (!fixture_.has("output/recon.codes")) return;
+    const torch::Tensor codes = fixture_.tensor("output/recon.codes");
+    report_.output("codes", quantized.indices, codes);
+    report_.output("recon", made, fixture_.tensor("output/recon.recon"));
+    report_.output("tokenize", model_->tokenize(video_, options_.video), codes);
+    // There and back through the codes, which outside training is the reconstruction.
+    torch::NoGradGuard no_grad;
+    report_.output("decode_from_code_indices",
+                   model_->decode_from_code_indices(codes, options_.video),
+                   fixture_.tensor("output/recon.recon"));
+  }
+
+  void finish() {
+    if (draws_->left() > 0) {
+      report_.failure(std::to_string(draws_->left()) + " draws were not used");
+    }
+  }
+
+  // Generator and discriminators take turns, each with a batch of its own.
+  void steps() {
+    if (!fixture_.has("step/config")) return;
+    load();
+    clear();
+    model_->train();
+    NamedTensors recorded = fixture_.with("step/rand/");
+    std::sort(recorded.begin(), recorded.end(),
+              [](const auto& a, const auto& b) { return std::stol(a.first) < std::stol(b.first); });
+    model_->set_draws(std::make_shared<Draws>(std::move(recorded)));
+    const auto config = nlohmann::json::parse(fixture_.text("step/config"));
+    const OptimizerOptions adamw{.kind = OptimizerKind::adamw,
+                                 .lr = config.at("lr"),
+                                 .betas = {0.9, 0.99},
+                                 .weight_decay = 0.01};
+    std::vector<Optimizer> discriminators{Optimizer(model_->discriminator_parameters(), adamw)};
+    for (std::size_t i = 0; i < model_->config().multiscale_discrs.size(); ++i) {
+      discriminators.emplace_back(model_->multiscale_parameters(i), adamw);
+    }
+    Optimizer generator(model_->generator_parameters(), adamw);
+    for (int i = 0; i < config.at("steps").get<int>(); ++i) {
+      const std::string at = std::to_string(i);
+      VideoGeneratorLoss loss = model_->generator_loss(input(2 * i));
+      report_.loss("step " + at + " gen", loss.total, fixture_.tensor("step/loss/" + at + ".gen"),
+                   i > 0);
+      loss.backward();
+      generator.step();
+      generator.zero_grad();
+      if (!model_->config().has_gan()) continue;
+      VideoLossOptions options;
+      options.gradient_penalty = i % config.at("penalty_every").get<int>() == 0;
+      const torch::Tensor discr = model_->discriminator_loss(input(2 * i + 1), options).total;
+      report_.loss("step " + at + " discr", discr, fixture_.tensor("step/loss/" + at + ".discr"),
+                   i > 0);
+      discr.backward();
+      for (Optimizer& optimizer : discriminators) {
+        optimizer.step();
+        optimizer.zero_grad();
+      }
+    }
+    compare_steps();
+  }
+
+ private:
+  void compare_steps() {
+    // Adam moves a parameter without a gradient by the sign of its rounding errors.
+    std::set<std::string> aimless = zero_gradients(fixture_.with("grad/discr/"));
+    for (const std::string& name : zero_gradients(fixture_.with("grad/gen/"))) {
+      if (!name.starts_with("discr.")) aimless.insert(name);
+    }
+    auto moved = [&](NamedTensors tensors) {
+      std::erase_if(tensors, [&](const auto& item) { return aimless.contains(item.first); });
+      return tensors;
+    };
+    report_.tensors("parameters after steps", moved(parameter_tensors(*model_)),
+                    moved(fixture_.with("step/after/")));
+  }
+
+  torch::Tensor input(int i) const { return fixture_.tensor("step/input/" + std::to_string(i)); }
+
+  // A fixture does not say whether it was made in training mode. Outside it the lookup-free
+  // quantizer lets no gradient through, and the adversarial loss is not weighed.
+  bool was_training() const {
+    if (!model_->config().use_fsq) return fixture_.has("grad/recon/conv_in.conv.weight");
+    return !fixture_.has("param/vgg.net.0.weight") || !model_->config().has_gan() ||
+           fixture_.tensor("loss/gen.adaptive_weight").item<double>() != 1;
+  }
+
+  void clear() { model_->zero_grad(/*set_to_none=*/true); }
+
+  void load() {
+    NamedTensors parameters = parameter_tensors(*model_);
+    Dict wanted;
+    for (const auto& [name, tensor] : fixture_.with("param/")) {
+      if (!name.starts_with("vgg.")) wanted.set(name, tensor);
+    }
+    copy_tensors(wanted, parameters, "the fixture");
+    torch::NoGradGuard no_grad;
+    for (auto& item : model_->named_buffers()) {
+      if (fixture_.has("buffer/" + item.key())) {
+        item.value().copy_(fixture_.tensor("buffer/" + item.key()));
+      }
+    }
+  }
+
+  void compare_part(const std::string& name, const torch::Tensor& ours) {
+    if (fixture_.has("loss/" + name)) report_.loss(name, ours, fixture_.tensor("loss/" + name));
+  }
+
+  const Fixture& fixture_;
+  Report& report_;
+  VideoTokenizer model_;
+  std::shared_ptr<Draws> draws_ = fixture_.draws();
+  torch::Tensor video_;
+  VideoLossOptions options_;
+};
+
+}  // namespace
+
+void check_video_tokenizer(const Fixture& fixture, Report& report) {
+  Run run(fixture, report);
+  run.generator();
+  run.discriminator();
+  run.reconstruction();
+  run.finish();
+  run.steps();
+}
+
+}  // namespace millrace

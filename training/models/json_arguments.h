@@ -1,0 +1,77 @@
+// The constructor arguments of a Python model, out of a JSON object. Private to training/models.
+//
+//   Arguments a(object, "");
+//   a.take("dim", config.dim);        // left as it is if absent or null
+#pragma once
+
+#include <millrace/pipeline/error.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <c10/util/StringUtil.h>
+#include <nlohmann/json.hpp>
+
+namespace millrace {
+
+// Takes the arguments of one JSON object, and remembers which it knew.
+class Arguments {
+ public:
+  Arguments(const nlohmann::json& object, std::string prefix)
+      : object_(object), prefix_(std::move(prefix)) {}
+
+  template <class T>
+  void take(const char* name, T& value) {
+    const std::string key = prefix_ + name;
+    known_.insert(key);
+    auto found = object_.find(key);
+    if (found == object_.end() || found->is_null()) return;
+    try {
+      value = found->template get<T>();
+    } catch (const nlohmann::json::exception&) {
+      throw Error(c10::str("the argument ", key, " cannot be ", found->dump()))
+          .kind(ErrorKind::usage);
+    }
+  }
+  template <class T>
+  void take(const char* name, std::optional<T>& value) {
+    T given{};
+    auto found = object_.find(prefix_ + name);
+    take(name, given);
+    if (found != object_.end() && !found->is_null()) value = given;
+  }
+  // A number or a list of numbers.
+  void take_list(const char* name, std::vector<std::int64_t>& value) {
+    auto found = object_.find(prefix_ + name);
+    if (found != object_.end() && found->is_number()) {
+      std::int64_t one = 0;
+      take(name, one);
+      value = {one};
+    } else {
+      take(name, value);
+    }
+  }
+  // Three numbers, or one that stands for all three.
+  void take_sizes(const char* name, std::array<std::int64_t, 3>& value) {
+    auto found = object_.find(prefix_ + name);
+    if (found != object_.end() && found->is_number()) {
+      std::int64_t one = 0;
+      take(name, one);
+      value.fill(one);
+    } else {
+      take(name, value);
+    }
+  }
+  std::set<std::string> known_;
+
+ private:
+  const nlohmann::json& object_;
+  std::string prefix_;
+};
+
+}  // namespace millrace

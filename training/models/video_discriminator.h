@@ -1,0 +1,48 @@
+// The video tokenizer's discriminator: looks at pictures, and says of each how real it is. Private
+// to training/models.
+#pragma once
+
+#include "video_attention.h"
+
+namespace millrace {
+
+// [1, 2, 1] in both directions, the borders repeated.
+class Blur : public torch::nn::Module {
+ public:
+  Blur();
+  torch::Tensor forward(const torch::Tensor& pictures) const;
+
+ private:
+  torch::Tensor filter_;  // in the state_dict, although nobody trains it
+};
+
+class VideoDiscriminator : public torch::nn::Module {
+ public:
+  explicit VideoDiscriminator(const VideoDiscriminatorConfig& config);
+
+  // [batch, channels, height, width] to [batch]
+  torch::Tensor forward(const torch::Tensor& pictures);
+  // Every frame of [batch, channels, frames, height, width], made smaller by the configured scale,
+  // to [batch * frames].
+  torch::Tensor forward_video(const torch::Tensor& video);
+
+ private:
+  struct Block {
+    torch::nn::Conv2d residual{nullptr}, first{nullptr}, second{nullptr};
+    torch::nn::Conv2d downsample{nullptr};  // not in the last block
+    std::shared_ptr<Blur> blur;             // only if antialiased
+    std::shared_ptr<LinearSpaceAttention> attention;
+    std::shared_ptr<VideoFeedForward> feed_forward;
+  };
+
+  // Gives the block's module too.
+  std::pair<Block, ModulePointer> make_block(std::int64_t in, std::int64_t out, bool last) const;
+  static torch::Tensor run(Block& block, const torch::Tensor& pictures);
+
+  VideoDiscriminatorConfig config_;
+  std::vector<Block> blocks_;
+  torch::nn::Conv2d last_{nullptr};
+  torch::nn::Linear logits_{nullptr};
+};
+
+}  // namespace millrace

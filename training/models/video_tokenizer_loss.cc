@@ -1,0 +1,229 @@
+// What the video tokenizer is trained on: how far the reconstruction is from the video, and what
+// the discriminators say of it.
+#include "video_discriminator.h"
+#include "video_layers.h"
+
+#include <millrace/pipeline/error.h>
+#include <millrace/training/models/video_tokenizer.h>
+
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace F = torch::nn::functional;
+using torch::indexing::Slice;
+
+namespace {
+
+// The frame of each video that `frames` names: [batch, channels, height, width].
+torch::Tensor pick(const torch::Tensor& video, const torch::Tensor& frames) {
+  const torch::Tensor rows = torch::arange(video.size(0), frames.options());
+  return video.index({rows, Slice(), frames});
+}
+
+torch::Tensor hinge(const torch::Tensor& fake, const torch::Tensor& real) {
+  return (torch::relu(1 + fake) + torch::relu(1 - real)).mean();
+}
+
+// mean((|d logits / d pictures| - 1)^2), itself differentiable.
+torch::Tensor slope_penalty(const torch::Tensor& pictures, const torch::Tensor& logits) {
+  const torch::Tensor slope =
+      torch::autograd::grad({logits}, {pictures}, {torch::ones_like(logits)},
+                            /*retain_graph=*/true, /*create_graph=*/true)[0];
+  return (slope.flatten(1).norm(2, 1) - 1).square().mean();
+}
+
+}  // namespace
+
+// A frame of the reconstruction is a leaf of the losses that look at it; what they say of it is
+// added up for the whole video, and handed on to the real graph in the end.
+struct VideoTokenizerImpl::Parts {
+  torch::Tensor real, fake;
+  torch::Tensor frames{};  // drawn last, and those of `fake`, as a leaf
+  torch::Tensor leaf{};
+  torch::Tensor by_fake{};          // d total / d fake
+  torch::Tensor weighed_against{};  // |d perceptual / d last weight|; undefined: all weights are 1
+
+  void draw(const torch::Tensor& drawn) {
+    frames = drawn;
+    leaf = pick(fake.detach(), frames).requires_grad_();
+  }
+  // The gradient of the whole reconstruction, from that of the drawn frames.
+  torch::Tensor spread(const torch::Tensor& by_frames) const {
+    torch::Tensor whole = torch::zeros_like(fake.detach());
+    const torch::Tensor rows = torch::arange(fake.size(0), frames.options());
+    whole.index_put_({rows, Slice(), frames}, by_frames);
+    return whole;
+  }
+  void add(const torch::Tensor& gradient) {
+    by_fake = by_fake.defined() ? by_fake + gradient : gradient;
+  }
+  // |d loss / d weight| for a loss whose gradient of the reconstruction is known.
+  torch::Tensor norm(const torch::Tensor& gradient, const torch::Tensor& weight) const {
+    const torch::Tensor by_weight =
+        torch::autograd::grad({fake}, {weight}, {gradient}, /*retain_graph=*/true,
+                              /*create_graph=*/false, /*allow_unused=*/true)[0];
+    return by_weight.defined() ? by_weight.norm() : torch::zeros({}, fake.options());
+  }
+};
+
+torch::Tensor VideoTokenizerImpl::draw_frames(const torch::Tensor& video) {
+  const torch::Tensor drawn = draws_->normal({video.size(0), video.size(2)});
+  return std::get<1>(drawn.topk(1, -1)).squeeze(-1).to(video.device());
+}
+
+torch::Tensor VideoTokenizerImpl::perceptual_loss(const torch::Tensor& fake,
+                                                  const torch::Tensor& real) const {
+  // The network knows three colours: grey is repeated, and transparency not looked at.
+  auto features = [&](const torch::Tensor& x) {
+    if (x.size(1) == 1) return perceptual_net_(x.expand({-1, 3, -1, -1}));
+    return perceptual_net_(x.narrow(1, 0, 3));
+  };
+  torch::Tensor wanted;
+  {
+    torch::NoGradGuard no_grad;
+    wanted = features(real);
+  }
+  return F::mse_loss(features(fake), wanted);
+}
+
+void VideoTokenizerImpl::add_perceptual(Parts& parts, VideoGeneratorLoss& loss) {
+  loss.perceptual = torch::zeros({}, parts.fake.options());
+  if (!perceptual_net_ || !config_.has_perceptual()) return;
+  parts.draw(draw_frames(parts.fake));
+  const torch::Tensor perceptual = perceptual_loss(parts.leaf, pick(parts.real, parts.frames));
+  const torch::Tensor gradient = parts.spread(torch::autograd::grad({perceptual}, {parts.leaf})[0]);
+  if (is_training() && (config_.has_gan() || config_.has_multiscale())) {
+    parts.weighed_against = parts.norm(gradient, conv_out_->weight());
+  }
+  loss.perceptual = perceptual.detach();
+  loss.total = loss.total + loss.perceptual * config_.perceptual_loss_weight;
+  parts.add(gradient * config_.perceptual_loss_weight);
+}
+
+void VideoTokenizerImpl::add_adversarial(Parts& parts, VideoGeneratorLoss& loss,
+                                         const VideoLossOptions& options) {
+  loss.adversarial = torch::zeros({}, parts.fake.options());
+  loss.adaptive_weight = torch::zeros({}, parts.fake.options());
+  if (!config_.has_gan()) return;
+  parts.draw(draw_frames(parts.fake));
+  const torch::Tensor adversarial = -discriminator_->forward(parts.leaf).mean();
+  const torch::Tensor gradient = parts.spread(torch::autograd::grad(
+      {adversarial}, {parts.leaf}, {}, /*retain_graph=*/options.discriminator_gradients)[0]);
+  torch::Tensor weight = torch::ones({}, parts.fake.options());
+  if (parts.weighed_against.defined()) {
+    const torch::Tensor own = parts.norm(gradient, conv_out_->weight());
+    const torch::Tensor ratio = (parts.weighed_against / own.clamp_min(1e-3)).clamp_max(1e3);
+    weight = torch::where(ratio.isnan(), weight, ratio);
+  }
+  const double configured =
+      options.adversarial_loss_weight.value_or(config_.adversarial_loss_weight);
+  loss.adversarial = adversarial.detach();
+  loss.adaptive_weight = weight;
+  loss.total = loss.total + loss.adversarial * weight * configured;
+  parts.add(gradient * (weight * configured));
+  if (!options.discriminator_gradients) return;
+  const std::vector<torch::Tensor> own = discriminator_->parameters();
+  const std::vector<torch::Tensor> found =
+      torch::autograd::grad({adversarial}, own, {weight * configured});
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    loss.graph.discriminator.emplace_back(own[i], found[i]);
+  }
+}
+
+void VideoTokenizerImpl::add_multiscale(Parts& parts, VideoGeneratorLoss& loss,
+                                        const VideoLossOptions& options) {
+  if (!config_.has_multiscale()) return;
+  const double configured = options.multiscale_adversarial_loss_weight.value_or(
+      config_.multiscale_adversarial_loss_weight);
+  if (config_.compat && !parts.leaf.defined()) parts.draw(draw_frames(parts.fake));
+  for (const auto& discriminator : multiscale_) {
+    torch::Tensor adversarial, gradient;
+    if (config_.compat) {  // the package takes the drawn frames for what the discriminator says
+      adversarial = -parts.leaf.mean();
+      gradient = parts.spread(torch::autograd::grad({adversarial}, {parts.leaf})[0]);
+    } else {
+      const torch::Tensor video = parts.fake.detach().requires_grad_();
+      adversarial = -discriminator->forward_video(video).mean();
+      gradient = torch::autograd::grad({adversarial}, {video})[0];
+    }
+    torch::Tensor weight = torch::ones({}, parts.fake.options());
+    if (parts.weighed_against.defined()) {
+      const torch::Tensor own = parts.norm(gradient, conv_out_->weight());
+      weight = (parts.weighed_against / own.clamp_min(1e-5)).clamp_max(1e3);
+    }
+    loss.multiscale.push_back(adversarial.detach());
+    loss.multiscale_weights.push_back(weight);
+    loss.total = loss.total + loss.multiscale.back() * weight * configured;
+    parts.add(gradient * (weight * configured));
+  }
+}
+
+VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video,
+                                                      const VideoLossOptions& options) {
+  VideoGeneratorLoss loss;
+  Parts parts{.real = as_video(video, options.video.contains_first_frame), .fake = {}};
+  const Quantized quantized = quantize(encode(parts.real, options.video));
+  parts.fake = decode(quantized.features, options.video);
+  const torch::Tensor reconstruction = F::mse_loss(parts.fake, parts.real);
+  loss.pictures = parts.fake.detach();
+  loss.reconstruction = reconstruction.detach();
+  loss.quantizer = quantized.loss.detach();
+  const torch::Tensor zero = torch::zeros({}, loss.quantizer.options());
+  auto part = [&](const torch::Tensor& x) { return x.defined() ? x.detach() : zero; };
+  loss.per_sample_entropy = part(quantized.per_sample_entropy);
+  loss.batch_entropy = part(quantized.batch_entropy);
+  loss.commitment = part(quantized.commitment);
+  loss.graph.roots = {reconstruction};
+  loss.graph.gradients = {torch::ones_like(reconstruction)};
+  loss.total = loss.reconstruction + loss.quantizer * config_.quantizer_aux_loss_weight;
+  if (quantized.loss.requires_grad()) {
+    loss.graph.roots.push_back(quantized.loss);
+    loss.graph.gradients.push_back(
+        torch::full_like(quantized.loss, config_.quantizer_aux_loss_weight));
+  }
+  add_perceptual(parts, loss);
+  add_adversarial(parts, loss, options);
+  add_multiscale(parts, loss, options);
+  if (parts.by_fake.defined()) {
+    loss.graph.roots.push_back(parts.fake);
+    loss.graph.gradients.push_back(parts.by_fake);
+  }
+  return loss;
+}
+
+VideoDiscriminatorLoss VideoTokenizerImpl::discriminator_loss(const torch::Tensor& video,
+                                                              const VideoLossOptions& options) {
+  if (!config_.has_gan()) {
+    throw Error("this video tokenizer is trained without a discriminator").kind(ErrorKind::usage);
+  }
+  const torch::Tensor whole = as_video(video, options.video.contains_first_frame).detach();
+  torch::Tensor made;
+  {
+    torch::NoGradGuard no_grad;
+    made = reconstruct(whole, options.video);
+  }
+  const torch::Tensor frames = draw_frames(whole);
+  torch::Tensor real = pick(whole, frames);
+  if (options.gradient_penalty) real.requires_grad_();
+  const torch::Tensor real_logits = discriminator_->forward(real);
+  const torch::Tensor fake_logits = discriminator_->forward(pick(made, frames));
+  VideoDiscriminatorLoss loss;
+  loss.hinge = hinge(fake_logits, real_logits);
+  loss.total = loss.hinge;
+  loss.gradient_penalty = torch::zeros({}, whole.options());
+  if (options.gradient_penalty) {
+    loss.gradient_penalty = slope_penalty(real, real_logits);
+    loss.total = loss.total + loss.gradient_penalty * config_.grad_penalty_loss_weight;
+  }
+  if (config_.has_multiscale()) {
+    for (const auto& discriminator : multiscale_) {
+      const torch::Tensor of_real = discriminator->forward_video(whole);
+      loss.multiscale.push_back(hinge(discriminator->forward_video(made), of_real));
+      loss.total = loss.total + loss.multiscale.back() * config_.multiscale_adversarial_loss_weight;
+    }
+  }
+  return loss;
+}
+
+}  // namespace millrace
