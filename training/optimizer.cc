@@ -2,6 +2,7 @@
 #include <millrace/training/optimizer.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
@@ -55,6 +56,8 @@ void Optimizer::step(double factor) {
   for (const Group& group : groups_) {
     if (options_.kind == OptimizerKind::lion) {
       step_lion(group, first, group.lr * factor);
+    } else if (options_.as_in_python) {
+      step_adam_as_in_python(group, first, group.lr * factor);
     } else {
       step_adam(group, first, group.lr * factor);
     }
@@ -92,6 +95,31 @@ void Optimizer::step_adam(const Group& group, std::size_t first, double lr) {
   } else {
     at::_fused_adam_(parameters, gradients, averages, squares, {}, steps, lr, beta1, beta2,
                      group.weight_decay, options_.eps, false, false);
+  }
+}
+
+void Optimizer::step_adam_as_in_python(const Group& group, std::size_t first, double lr) {
+  const auto [beta1, beta2] = options_.betas;
+  for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+    torch::Tensor parameter = group.parameters[i];
+    torch::Tensor gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    Moments& moments = moments_[first + i];
+    if (!moments.step.defined()) {
+      moments = {torch::zeros({}), torch::zeros_like(parameter), torch::zeros_like(parameter)};
+    }
+    moments.step += 1;
+    if (options_.kind == OptimizerKind::adamw) {
+      parameter.mul_(1 - lr * group.weight_decay);
+    } else if (group.weight_decay != 0) {
+      gradient = gradient.add(parameter, group.weight_decay);
+    }
+    moments.average.lerp_(gradient, 1 - beta1);
+    moments.square.mul_(beta2).addcmul_(gradient, gradient, 1 - beta2);
+    const double steps = moments.step.item<double>();
+    const double correction1 = 1 - std::pow(beta1, steps), correction2 = 1 - std::pow(beta2, steps);
+    const torch::Tensor root = (moments.square.sqrt() / std::sqrt(correction2)).add_(options_.eps);
+    parameter.addcdiv_(moments.average, root, -(lr / correction1));
   }
 }
 

@@ -34,6 +34,9 @@ struct OptimizerOptions {
   double weight_decay = 0;
   // Parameters of one dimension, such as biases and norms, do not decay: a second group.
   bool decay_matrices_only = true;
+  // Takes the operations of torch.optim one by one, in its order, so that results are Python's to
+  // the last bit; otherwise one fused kernel does them all.
+  bool as_in_python = false;
 };
 
 class Optimizer {
@@ -71,6 +74,7 @@ class Optimizer {
   };
 
   void step_adam(const Group& group, std::size_t first, double lr);
+  void step_adam_as_in_python(const Group& group, std::size_t first, double lr);
   void step_lion(const Group& group, std::size_t first, double lr);
   Value group_value(const Group& group, std::size_t first, double factor) const;
 

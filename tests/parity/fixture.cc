@@ -17,8 +17,8 @@ NamedTensors Fixture::with(const std::string& prefix) const {
   return found;
 }
 
-std::shared_ptr<Draws> Fixture::draws() const {
-  NamedTensors recorded = with("rand/");  // "<i>_<what>"
+std::shared_ptr<Draws> Fixture::draws(const std::string& prefix) const {
+  NamedTensors recorded = with(prefix);  // "<i>_<what>"
   std::sort(recorded.begin(), recorded.end(),
             [](const auto& a, const auto& b) { return std::stol(a.first) < std::stol(b.first); });
   return std::make_shared<Draws>(std::move(recorded));

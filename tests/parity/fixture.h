@@ -24,8 +24,8 @@ class Fixture {
   const torch::Tensor& tensor(const std::string& key) const { return all_[key].as_tensor(); }
   // Everything whose name begins with `prefix`, under the rest of its name.
   NamedTensors with(const std::string& prefix) const;
-  // The recorded random draws, in their order.
-  std::shared_ptr<Draws> draws() const;
+  // The recorded random draws under `prefix`, in their order.
+  std::shared_ptr<Draws> draws(const std::string& prefix = "rand/") const;
 
  private:
   Value all_;

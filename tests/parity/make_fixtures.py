@@ -1,14 +1,16 @@
 """Makes the fixtures of parity_check from the Python packages in requirements.txt.
 
-usage: python make_fixtures.py FOLDER [NAME...]
+usage: python make_fixtures.py FOLDER [NAME...]           the committed ones
+       python make_fixtures.py FOLDER --random 20 --seed 7   others, with optimizer steps, drawn by lot
 
 The models are the packages' own; this only builds them, runs them and writes down what went in and
 came out (format: fixture.h). float32, one thread.
 """
+import argparse
 import json
 import os
 import pathlib
-import sys
+import random
 import warnings
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -48,12 +50,15 @@ def build(config):
 class Recorder:
     """The draws of torch.randn while it is in force."""
 
+    def __init__(self, prefix="rand/"):
+        self.prefix = prefix
+
     def __enter__(self):
         self.draws, self.original = {}, torch.randn
 
         def randn(*args, **kwargs):
             drawn = self.original(*args, **kwargs)
-            self.draws[f"rand/{len(self.draws)}_randn"] = drawn.clone()
+            self.draws[f"{self.prefix}{len(self.draws)}_randn"] = drawn.clone()
             return drawn
 
         torch.randn = randn
@@ -120,6 +125,7 @@ def steps(model, shape, penalty, count=5, lr=3e-4):
     if not penalty:  # the package always adds it
         vqgan_module.gradient_penalty = lambda *args, **kwargs: 0.0
     torch.manual_seed(2)
+    recorder = Recorder("step/rand/").__enter__()
     for i in range(count):
         first, second = torch.rand(*shape), torch.rand(*shape)
         out[f"step/input/{2 * i}"], out[f"step/input/{2 * i + 1}"] = first.clone(), second.clone()
@@ -133,6 +139,8 @@ def steps(model, shape, penalty, count=5, lr=3e-4):
         discr_optim.step()
         optim.zero_grad()
         out[f"step/loss/{i}.gen"], out[f"step/loss/{i}.discr"] = loss.detach().squeeze(), discr_loss.detach()
+    recorder.__exit__()
+    out.update(recorder.draws)
     vqgan_module.gradient_penalty = original
     for name, p in model.named_parameters():
         if not name.startswith("_vgg."):
@@ -159,20 +167,61 @@ CASES = {
 }
 
 
+def random_lfq(lot):
+    options = {"diversity_gamma": [0.5, 2.5], "entropy_loss_weight": [0.0, 0.02, 1.0], "commitment_loss_weight": [0.0, 1.0], "num_codebooks": [1, 2, 3],
+               "keep_num_codebooks_dim": [True], "codebook_scale": [0.5, 2.0], "frac_per_sample_entropy": [0.25, 0.7], "use_code_agnostic_commit_loss": [True],
+               "projection_has_bias": [False], "soft_clamp_input_value": [2.0, 5.0], "cosine_sim_project_in": [True], "cosine_sim_project_in_scale": [1.0, 3.0],
+               "channel_first": [True]}
+    return {name: lot.choice(values) for name, values in options.items() if lot.random() < 0.35}
+
+
+def random_vq(lot):
+    return {"lookup_free_quantization": False, "vq_codebook_dim": lot.choice([8, 12, 16]), "vq_decay": lot.choice([0.8, 0.99]), "vq_kmeans_init": False,
+            "vq_commitment_weight": lot.choice([0.25, 1.0]), "vq_use_cosine_sim": lot.random() < 0.5}
+
+
+def random_case(lot):
+    layers, discr_layers = lot.choice([1, 2, 3]), lot.choice([0, 1, 2, 3])
+    config = dict(dim=lot.choice([16, 32, 48]), layers=layers, discr_layers=discr_layers, codebook_size=2 ** lot.choice([1, 4, 6, 10]),
+                  channels=lot.choice([1, 3, 3]), l2_recon_loss=lot.random() < 0.5, use_hinge_loss=lot.random() < 0.5,
+                  encdec_resnet_groups=lot.choice([16, 8, 4, 1]), encdec_first_conv_kernel_size=lot.choice([5, 3, 7, 1]), encdec_num_resnet_blocks=lot.choice([0, 1, 2]))
+    if lot.random() < 0.4:
+        config["encdec_layer_mults"] = [lot.choice([1, 2, 3]) for _ in range(layers)]
+    if lot.random() < 0.25:
+        config.update(random_vq(lot), codebook_size=lot.choice([16, 50]))
+    elif lot.random() < 0.6:
+        config["lfq_kwargs"] = random_lfq(lot)
+    divisor = 2**layers
+    smallest = -(-max(divisor, 4 * 2**discr_layers) // divisor)
+    sides = [divisor * lot.randint(smallest, smallest + 4) for _ in range(2)]
+    return config, (lot.choice([1, 2, 3, 5]), config["channels"], *sides), True, lot.random() < 0.5
+
+
+def make(path, case, seed):
+    config, shape, train, penalty = case
+    torch.manual_seed(seed)
+    model = build(config)
+    state = {k: v.clone() for k, v in model.state_dict().items()}
+    fixture = forward(model, config, shape, train)
+    if penalty is not None:
+        model.load_state_dict(state)
+        fixture.update(steps(model, shape, penalty))
+    torch.save(fixture, path)
+    print(path, path.stat().st_size, json.dumps(config), shape, flush=True)
+
+
 def main():
-    folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:] or list(CASES)
-    for name in names:
-        config, shape, train, penalty = CASES[name]
-        torch.manual_seed(0)
-        model = build(config)
-        state = {k: v.clone() for k, v in model.state_dict().items()}
-        fixture = forward(model, config, shape, train)
-        if penalty is not None:
-            model.load_state_dict(state)
-            fixture.update(steps(model, shape, penalty))
-        path = folder / f"vqgan_{name}.pt"
-        torch.save(fixture, path)
-        print(path, path.stat().st_size)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    lot = random.Random(args.seed)
+    for i in range(args.random):
+        make(args.folder / f"vqgan_random_{args.seed}_{i}.pt", random_case(lot), args.seed + i)
+    for name in args.names or ([] if args.random else list(CASES)):
+        make(args.folder / f"vqgan_{name}.pt", CASES[name], 0)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ int main(int argc, char** argv) {
   app.add_option("--output", tolerance.output, "of an output")->capture_default_str();
   app.add_option("--gradient", tolerance.gradient, "of a gradient")->capture_default_str();
   app.add_option("--step", tolerance.step, "after optimizer steps")->capture_default_str();
+  app.add_option("--zero", tolerance.zero,
+                 "a gradient below this share of the largest is zero but for rounding")
+      ->capture_default_str();
   app.add_option("--threads", threads, "of LibTorch; fixtures are made with 1")
       ->capture_default_str();
   app.add_flag("--quiet", quiet, "print failures only");

@@ -11,8 +11,6 @@ namespace millrace {
 
 namespace {
 
-constexpr double zero_share = 1e-5;
-
 struct Difference {
   double absolute = 0;  // the largest of an element
   double norm = 0;
@@ -30,12 +28,12 @@ double length(const torch::Tensor& x) {
 
 }  // namespace
 
-std::set<std::string> zero_gradients(const NamedTensors& gradients) {
+std::set<std::string> zero_gradients(const NamedTensors& gradients, double share) {
   double largest = 0;
   for (const auto& [name, tensor] : gradients) largest = std::max(largest, length(tensor));
   std::set<std::string> names;
   for (const auto& [name, tensor] : gradients) {
-    if (length(tensor) <= zero_share * largest) names.insert(name);
+    if (length(tensor) <= share * largest) names.insert(name);
   }
   return names;
 }
@@ -107,10 +105,11 @@ void Report::compare_all(const std::string& what, const NamedTensors& ours,
   line(what, worst_absolute, worst, limit, c10::str(wanted.size(), " tensors, worst ", worst_name));
 }
 
-void Report::gradients(const std::string& tag, const NamedTensors& ours,
-                       const NamedTensors& wanted) {
+void Report::gradients(const std::string& tag, const NamedTensors& ours, const NamedTensors& wanted,
+                       bool other_order) {
   if (wanted.empty()) return;
-  compare_all("gradients " + tag, ours, wanted, tolerance_.gradient, zero_share);
+  compare_all("gradients " + tag, ours, wanted, tolerance_.gradient,
+              tolerance_.zero * (other_order ? 10 : 1));
 }
 
 void Report::tensors(const std::string& what, const NamedTensors& ours,

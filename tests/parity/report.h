@@ -15,10 +15,13 @@ struct Tolerance {
   double output = 1e-5;    // norm of the difference over the norm
   double gradient = 1e-4;  // likewise
   double step = 1e-4;      // likewise
+  // A gradient below this share of the largest is zero but for rounding; ten times this share where
+  // sums are taken in another order than Python's.
+  double zero = 1e-6;
 };
 
-// Among gradients, those that are zero but for rounding: under 1e-5 of the largest.
-std::set<std::string> zero_gradients(const NamedTensors& gradients);
+// The names of such gradients.
+std::set<std::string> zero_gradients(const NamedTensors& gradients, double share);
 
 class Report {
  public:
@@ -32,10 +35,12 @@ class Report {
   void output(const std::string& name, const torch::Tensor& ours, const torch::Tensor& wanted);
   // One line for all gradients of a tag, naming the worst. Those that are zero but for rounding, on
   // both sides, pass: e.g. of a bias before a norm that takes it away again.
-  void gradients(const std::string& tag, const NamedTensors& ours, const NamedTensors& wanted);
+  void gradients(const std::string& tag, const NamedTensors& ours, const NamedTensors& wanted,
+                 bool other_order = false);
   // Likewise for parameters after optimizer steps, and for buffers.
   void tensors(const std::string& what, const NamedTensors& ours, const NamedTensors& wanted);
   void failure(const std::string& why);
+  const Tolerance& tolerance() const { return tolerance_; }
 
   int passed() const { return passed_; }
   int failed() const { return failed_; }

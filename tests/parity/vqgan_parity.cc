@@ -28,10 +28,17 @@ void clear(VqganImpl& model) {
   model.zero_grad(/*set_to_none=*/true);
 }
 
+// Which order of operations is compared: Python's own, or the one that trains, which asks the
+// discriminator and the perceptual network for their gradients once instead of twice.
+enum class Order { as_in_python, as_trained };
+
 class Run {
  public:
-  Run(const Fixture& fixture, Report& report)
-      : fixture_(fixture), report_(report), model_(VqganConfig::from_json(fixture.config())) {
+  Run(const Fixture& fixture, Report& report, Order order)
+      : fixture_(fixture),
+        report_(report),
+        order_(order),
+        model_(VqganConfig::from_json(fixture.config())) {
     model_->set_perceptual_net(perceptual_net(fixture, "param/_vgg."));
     model_->set_draws(draws_);
     load();
@@ -47,7 +54,15 @@ class Run {
   void generator() {
     if (!fixture_.has("loss/gen")) return;
     clear(*model_);
-    GeneratorLoss loss = model_->generator_loss(pictures_, {.discriminator_gradients = true});
+    const bool as_in_python = order_ == Order::as_in_python;
+    GeneratorLoss loss = model_->generator_loss(
+        pictures_, {.discriminator_gradients = true, .as_in_python = as_in_python});
+    if (!as_in_python) {
+      report_.loss("gen as trained", loss.total, fixture_.tensor("loss/gen"));
+      loss.backward();
+      report_.gradients("gen as trained", gradients(*model_), fixture_.with("grad/gen/"), true);
+      return;
+    }
     const torch::Tensor fake = loss.pictures;
     report_.loss("gen", loss.total, fixture_.tensor("loss/gen"));
     compare_part("gen.recon", loss.reconstruction);
@@ -64,6 +79,7 @@ class Run {
     if (!fixture_.has("loss/quantizer_aux")) return;
     clear(*model_);
     const Quantized quantized = model_->encode(pictures_);
+    if (order_ == Order::as_trained) return;  // it is the same; its draws and codes are needed
     report_.loss("quantizer_aux", quantized.loss, fixture_.tensor("loss/quantizer_aux"));
     if (fixture_.has("output/quantizer_aux.ids")) {
       report_.output("quantizer_aux.ids", quantized.indices,
@@ -76,10 +92,13 @@ class Run {
   void discriminator() {
     if (!fixture_.has("loss/discr")) return;
     clear(*model_);
-    const torch::Tensor loss = model_->discriminator_loss(pictures_);
-    report_.loss("discr", loss, fixture_.tensor("loss/discr"));
+    const bool as_in_python = order_ == Order::as_in_python;
+    const std::string name = as_in_python ? "discr" : "discr as trained";
+    const torch::Tensor loss =
+        model_->discriminator_loss(pictures_, {.as_in_python = as_in_python});
+    report_.loss(name, loss, fixture_.tensor("loss/discr"));
     loss.backward();
-    report_.gradients("discr", gradients(*model_), fixture_.with("grad/discr/"));
+    report_.gradients(name, gradients(*model_), fixture_.with("grad/discr/"), !as_in_python);
   }
 
   void finish() {
@@ -102,19 +121,22 @@ class Run {
     load();
     clear(*model_);
     model_->train();
+    model_->set_draws(fixture_.draws("step/rand/"));
     const auto config = nlohmann::json::parse(fixture_.text("step/config"));
-    const DiscriminatorOptions options{.gradient_penalty = config.at("gradient_penalty")};
-    Optimizer generator(model_->generator_parameters(), {.lr = config.at("lr")});
-    Optimizer discriminator(model_->discriminator_parameters(), {.lr = config.at("lr")});
+    const DiscriminatorOptions options{.gradient_penalty = config.at("gradient_penalty"),
+                                       .as_in_python = true};
+    const OptimizerOptions adam{.lr = config.at("lr"), .as_in_python = true};
+    Optimizer generator(model_->generator_parameters(), adam);
+    Optimizer discriminator(model_->discriminator_parameters(), adam);
     for (int i = 0; i < config.at("steps").get<int>(); ++i) {
       const std::string at = std::to_string(i);
-      GeneratorLoss loss =
-          model_->generator_loss(fixture_.tensor("step/input/" + std::to_string(2 * i)));
+      GeneratorLoss loss = model_->generator_loss(
+          fixture_.tensor("step/input/" + std::to_string(2 * i)), {.as_in_python = true});
       report_.loss("step " + at + " gen", loss.total, fixture_.tensor("step/loss/" + at + ".gen"),
                    i > 0);
       loss.backward();
       generator.step();
-      generator.zero_grad();
+      clear(*model_);
       const torch::Tensor discr = model_->discriminator_loss(
           fixture_.tensor("step/input/" + std::to_string(2 * i + 1)), options);
       report_.loss("step " + at + " discr", discr, fixture_.tensor("step/loss/" + at + ".discr"),
@@ -124,8 +146,9 @@ class Run {
       discriminator.zero_grad();
     }
     // Adam moves a parameter without a gradient by the sign of its rounding errors.
-    std::set<std::string> aimless = zero_gradients(fixture_.with("grad/discr/"));
-    for (const std::string& name : zero_gradients(fixture_.with("grad/gen/"))) {
+    const double zero = report_.tolerance().zero;
+    std::set<std::string> aimless = zero_gradients(fixture_.with("grad/discr/"), zero);
+    for (const std::string& name : zero_gradients(fixture_.with("grad/gen/"), zero)) {
       if (!name.starts_with("discr.")) aimless.insert(name);
     }
     auto moved = [&](NamedTensors tensors) {
@@ -158,6 +181,7 @@ class Run {
 
   const Fixture& fixture_;
   Report& report_;
+  Order order_;
   Vqgan model_;
   std::shared_ptr<Draws> draws_ = fixture_.draws();
   torch::Tensor pictures_;
@@ -166,12 +190,16 @@ class Run {
 }  // namespace
 
 void check_vqgan(const Fixture& fixture, Report& report) {
-  Run run(fixture, report);
+  Run run(fixture, report, Order::as_in_python);
   run.generator();
   run.quantizer();
   run.discriminator();
   run.finish();
   run.steps();
+  Run trained(fixture, report, Order::as_trained);
+  trained.generator();
+  trained.quantizer();
+  trained.discriminator();
 }
 
 }  // namespace millrace

@@ -14,9 +14,12 @@ namespace {
 
 constexpr double inverse_temperature = 100;
 
-// The sum of -p log p over the last dimension, the logarithm clamped as the package clamps it.
+// The sum of -p log p over the last dimension, the logarithm clamped as the package clamps it. The
+// order of the lines is the order in which gradients of p are summed.
 torch::Tensor entropy(const torch::Tensor& p) {
-  return (-p * p.clamp_min(1e-5).log()).sum(-1);
+  const torch::Tensor negative = -p;
+  const torch::Tensor logarithm = p.clamp(1e-5).log();
+  return (negative * logarithm).sum(-1);
 }
 
 }  // namespace
@@ -70,7 +73,7 @@ LfqImpl::LfqImpl(LfqOptions options) : options_(options) {
 
 torch::Tensor LfqImpl::project_in(const torch::Tensor& x) {
   torch::Tensor y = x;
-  if (linear_in_) y = linear_in_->forward(x);
+  if (linear_in_) y = project(linear_in_, x);
   if (cosine_in_) y = cosine_in_->forward(x);
   if (!options_.soft_clamp_input_value) return y;
   const double limit = *options_.soft_clamp_input_value;
@@ -99,12 +102,12 @@ Quantized LfqImpl::forward(const torch::Tensor& features) {
   const torch::Tensor signs = torch::where(x > 0, scale, -scale);
   Quantized result;
   result.indices = ((x > 0).to(torch::kInt64) * mask_).sum(-1);
-  add_losses(x, signs, result);
-
-  // Straight through: the value is the sign, the gradient that of the input.
+  // Straight through: the value is the sign, the gradient that of the input. It comes before the
+  // losses as in the package, so that gradients are summed in its order.
   torch::Tensor codes = is_training() ? x + (signs - x).detach() : signs;
+  add_losses(x, signs, result);
   codes = codes.flatten(2);
-  if (linear_out_) codes = linear_out_->forward(codes);
+  if (linear_out_) codes = project(linear_out_, codes);
   if (transpose) {
     std::vector<std::int64_t> shape{codes.size(0)};
     shape.insert(shape.end(), outer.begin(), outer.end());
@@ -138,18 +141,21 @@ void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
                     .to(input.options());
   }
   // The softmax over the negative squared distances, without the terms that are the same for all.
-  torch::Tensor p = (torch::matmul(input, codebook_.t()) * (2 * inverse_temperature))
-                        .softmax(-1)
-                        .flatten(0, 1);  // [vectors, codebooks, codes]
+  torch::Tensor p =
+      (torch::einsum("...id,jd->...ij", {input, codebook_}) * (2 * inverse_temperature))
+          .softmax(-1)
+          .flatten(0, 1);  // [vectors, codebooks, codes]
   if (chosen.defined()) p = p.index({chosen});
   result.per_sample_entropy = entropy(p).mean();
   result.batch_entropy = entropy(p.mean(0)).mean();
   result.loss = (result.per_sample_entropy - options_.diversity_gamma * result.batch_entropy) *
                 options_.entropy_loss_weight;
   if (options_.commitment_loss_weight > 0) {
-    result.commitment = options_.use_code_agnostic_commit_loss
-                            ? F::mse_loss(input.square(), signs.square())
-                            : F::mse_loss(input, signs);
+    const auto each = F::MSELossFuncOptions().reduction(torch::kNone);
+    result.commitment =
+        (options_.use_code_agnostic_commit_loss ? F::mse_loss(input.square(), signs.square(), each)
+                                                : F::mse_loss(input, signs, each))
+            .mean();
     result.loss = result.loss + result.commitment * options_.commitment_loss_weight;
   }
 }
@@ -160,7 +166,7 @@ torch::Tensor LfqImpl::decode(const torch::Tensor& indices) {
                                      options_.codebook_scale, -options_.codebook_scale)
                             .to(torch::kFloat32)
                             .flatten(-2);
-  if (linear_out_) codes = linear_out_->forward(codes);
+  if (linear_out_) codes = project(linear_out_, codes);
   const bool image = indices.dim() >= (keep_codebooks_ ? 4 : 3);
   return options_.channel_first.value_or(image) ? codes.movedim(-1, 1) : codes;
 }

@@ -1,6 +1,7 @@
 // What all quantizers give: the features as codes, which codes, and a loss that trains them.
 #pragma once
 
+#include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
 namespace millrace {
@@ -12,5 +13,10 @@ struct Quantized {
   // Parts of the loss, before their weights; undefined outside training.
   torch::Tensor per_sample_entropy, batch_entropy, commitment;
 };
+
+// Python's linear layer; LibTorch's module adds the bias in another order.
+inline torch::Tensor project(const torch::nn::Linear& linear, const torch::Tensor& x) {
+  return torch::linear(x, linear->weight, linear->bias);
+}
 
 }  // namespace millrace

@@ -76,9 +76,19 @@ void CodebookImpl::start(const torch::Tensor& x) {
   initted_.fill_(1);
 }
 
+torch::Tensor CodebookImpl::sums_by_code(const torch::Tensor& x, const torch::Tensor& indices) {
+  // The package's way, which rounds as the package does; its table would be large for many codes.
+  constexpr std::int64_t max_table = std::int64_t{1} << 22;
+  if (indices.numel() * options_.codebook_size > max_table) {
+    return torch::zeros_like(embed_[0]).index_add_(0, indices, x);
+  }
+  const torch::Tensor chosen = torch::one_hot(indices, options_.codebook_size).to(x.scalar_type());
+  return torch::einsum("hnd,hnc->hcd", {x.unsqueeze(0), chosen.unsqueeze(0)})[0].contiguous();
+}
+
 void CodebookImpl::follow(const torch::Tensor& x, const torch::Tensor& indices) {
   torch::Tensor counts = torch::bincount(indices, {}, options_.codebook_size).to(x.scalar_type());
-  torch::Tensor sums = torch::zeros_like(embed_[0]).index_add_(0, indices, x);
+  torch::Tensor sums = sums_by_code(x, indices);
   ranks.sum(counts);
   ranks.sum(sums);
   cluster_size_.lerp_(counts.unsqueeze(0), 1 - options_.decay);
@@ -125,7 +135,7 @@ Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::int64_t batch = features.size(0), height = features.size(2), width = features.size(3);
   torch::Tensor x = features.to(torch::kFloat32).flatten(2).transpose(1, 2);
-  if (project_in_) x = project_in_->forward(x);
+  if (project_in_) x = project(project_in_, x);
   if (options_.use_cosine_sim) x = unit(x);
   Quantized result;
   torch::Tensor codes;
@@ -145,14 +155,14 @@ Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
     result.loss = result.commitment * options_.commitment_weight;
     codes = x + (codes - x).detach();
   }
-  if (project_out_) codes = project_out_->forward(codes);
+  if (project_out_) codes = project(project_out_, codes);
   result.features = codes.transpose(1, 2).reshape({batch, -1, height, width});
   return result;
 }
 
 torch::Tensor VectorQuantizerImpl::decode(const torch::Tensor& indices) {
   torch::Tensor codes = codebook_->codes().index_select(0, indices.flatten());
-  if (project_out_) codes = project_out_->forward(codes);
+  if (project_out_) codes = project(project_out_, codes);
   return codes.reshape({indices.size(0), indices.size(1), indices.size(2), -1}).movedim(-1, 1);
 }
 

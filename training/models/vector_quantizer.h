@@ -53,6 +53,7 @@ class CodebookImpl : public torch::nn::Module {
   torch::Tensor distances(const torch::Tensor& x, const torch::Tensor& codes) const;
   torch::Tensor sample(const torch::Tensor& x, std::int64_t count) const;
   void replace_dead(const torch::Tensor& x);
+  torch::Tensor sums_by_code(const torch::Tensor& x, const torch::Tensor& indices);
 
   VectorQuantizerOptions options_;
   torch::Tensor initted_, cluster_size_, embed_avg_, embed_;

@@ -23,13 +23,10 @@ torch::Tensor gradient(const torch::Tensor& of, const torch::Tensor& by,
       /*retain_graph=*/true)[0];
 }
 
-// weight * mean((|d logits / d pictures| - 1)^2)
-torch::Tensor gradient_penalty(const torch::Tensor& pictures, const torch::Tensor& logits,
-                               double weight) {
-  const torch::Tensor gradients =
-      torch::autograd::grad({logits}, {pictures}, {torch::ones_like(logits)},
-                            /*retain_graph=*/true, /*create_graph=*/true)[0];
-  return weight * (gradients.flatten(1).norm(2, 1) - 1).square().mean();
+// d logits / d pictures, differentiable
+torch::Tensor slope_by_autograd(const torch::Tensor& pictures, const torch::Tensor& logits) {
+  return torch::autograd::grad({logits}, {pictures}, {torch::ones_like(logits)},
+                               /*retain_graph=*/true, /*create_graph=*/true)[0];
 }
 
 }  // namespace
@@ -109,7 +106,7 @@ torch::Tensor VqganImpl::perceptual_loss(const torch::Tensor& fake,
     torch::NoGradGuard no_grad;
     wanted = features(real);
   }
-  return F::mse_loss(features(fake), wanted);
+  return F::mse_loss(wanted, features(fake));
 }
 
 torch::Tensor VqganImpl::adversarial_loss(const torch::Tensor& pictures) {
@@ -120,6 +117,9 @@ torch::Tensor VqganImpl::adversarial_loss(const torch::Tensor& pictures) {
 GeneratorLoss VqganImpl::generator_loss(const torch::Tensor& pictures,
                                         const GeneratorOptions& options) {
   check_pictures(pictures);
+  if (options.as_in_python && config_.use_vgg_and_gan && perceptual_net_) {
+    return generator_loss_as_in_python(pictures);
+  }
   GeneratorLoss loss;
   const Quantized quantized = encode(pictures);
   const torch::Tensor fake = decode(quantized.features);
@@ -170,6 +170,30 @@ GeneratorLoss VqganImpl::generator_loss(const torch::Tensor& pictures,
   return loss;
 }
 
+GeneratorLoss VqganImpl::generator_loss_as_in_python(const torch::Tensor& pictures) {
+  const Quantized quantized = encode(pictures);
+  const torch::Tensor fake = decode(quantized.features);
+  const torch::Tensor reconstruction = reconstruction_loss(fake, pictures);
+  const torch::Tensor perceptual = perceptual_loss(fake, pictures);
+  const torch::Tensor adversarial = adversarial_loss(fake);
+  const torch::Tensor last = encoder_decoder_->last_weight();
+  const torch::Tensor against = gradient(adversarial, last).norm();
+  const torch::Tensor weighed = gradient(perceptual, last).norm();
+  const torch::Tensor weight = (weighed / against.clamp(1e-8)).clamp_max_(1e4);
+  const torch::Tensor total = reconstruction + perceptual + quantized.loss + weight * adversarial;
+  GeneratorLoss loss{.total = total.detach(),
+                     .reconstruction = reconstruction.detach(),
+                     .perceptual = perceptual.detach(),
+                     .adversarial = adversarial.detach(),
+                     .adaptive_weight = weight,
+                     .quantizer = quantized.loss.detach(),
+                     .pictures = fake.detach(),
+                     .graph = {}};
+  loss.graph.roots = {total};
+  loss.graph.gradients = {torch::ones_like(total)};
+  return loss;
+}
+
 void GeneratorLoss::backward(double scale) {
   if (scale != 1) {
     for (torch::Tensor& gradient : graph.gradients) gradient = gradient * scale;
@@ -191,17 +215,27 @@ torch::Tensor VqganImpl::discriminator_loss(const torch::Tensor& pictures,
     torch::NoGradGuard no_grad;
     fake = decode(encode(pictures).features);
   }
-  torch::Tensor real = pictures.detach();
-  if (options.gradient_penalty) real = real.clone().requires_grad_();
+  torch::Tensor real = pictures.detach(), real_logits, slope;
   const torch::Tensor fake_logits = discriminator_->forward(fake);
-  const torch::Tensor real_logits = discriminator_->forward(real);
+  if (!options.gradient_penalty) {
+    real_logits = discriminator_->forward(real);
+  } else if (options.as_in_python) {
+    real = real.clone().requires_grad_();
+    real_logits = discriminator_->forward(real);
+  } else {
+    auto both = discriminator_->slope(real);
+    real_logits = both.logits;
+    slope = both.gradient;
+  }
   torch::Tensor loss =
       config_.use_hinge_loss
           ? (torch::relu(1 + fake_logits) + torch::relu(1 - real_logits)).mean()
           : (-log_with_floor(1 - fake_logits.sigmoid()) - log_with_floor(real_logits.sigmoid()))
                 .mean();
   if (options.gradient_penalty) {
-    loss = loss + gradient_penalty(real, real_logits, options.penalty_weight);
+    if (!slope.defined()) slope = slope_by_autograd(real, real_logits);
+    const torch::Tensor excess = slope.flatten(1).norm(2, 1) - 1;
+    loss = loss + options.penalty_weight * excess.square().mean();
   }
   return loss;
 }

@@ -44,11 +44,15 @@ struct GeneratorLoss {
 struct GeneratorOptions {
   // Also gather the discriminator's gradients, as Python does and throws away.
   bool discriminator_gradients = false;
+  // Python's own order of operations: twice as much work behind the picture, but the same numbers
+  // to the last bit (and the discriminator's gradients).
+  bool as_in_python = false;
 };
 
 struct DiscriminatorOptions {
   bool gradient_penalty = true;
   double penalty_weight = 10;
+  bool as_in_python = false;  // see GeneratorOptions
 };
 
 class VqganImpl : public torch::nn::Module {
@@ -83,6 +87,9 @@ class VqganImpl : public torch::nn::Module {
   std::vector<torch::Tensor> discriminator_parameters() const;
 
  private:
+  // One graph of everything, propagated as a whole.
+  GeneratorLoss generator_loss_as_in_python(const torch::Tensor& pictures);
+
   VqganConfig config_;
   std::shared_ptr<EncoderDecoderImpl> encoder_decoder_;
   Lfq lfq_{nullptr};

@@ -133,14 +133,14 @@ void VqganConfig::check() const {
   auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
   if (dim < 1) refuse("the VQGAN needs its dim");
   if (layers < 1 || layers > 16) refuse(c10::str("layers must be 1 to 16, but are ", layers));
-  if (discr_layers < 1 || discr_layers > 16) {
-    refuse(c10::str("discr_layers must be 1 to 16, but are ", discr_layers));
+  if (discr_layers < 0 || discr_layers > 16) {
+    refuse(c10::str("discr_layers must be 0 to 16, but are ", discr_layers));
   }
   if (channels < 1) refuse(c10::str("channels must be at least 1, but are ", channels));
   if (resnet_groups < 1 || dim % resnet_groups != 0) {
     refuse(c10::str("dim must be a multiple of ", resnet_groups, " (the groups), but is ", dim));
   }
-  if (use_vgg_and_gan && dim % 16 != 0) {
+  if (use_vgg_and_gan && discr_layers > 0 && dim % 16 != 0) {
     refuse(c10::str("dim must be a multiple of 16 for the discriminator, but is ", dim));
   }
   if (!layer_mults.empty() && static_cast<std::int64_t>(layer_mults.size()) != layers) {

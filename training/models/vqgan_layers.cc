@@ -8,7 +8,7 @@ namespace nn = torch::nn;
 
 namespace {
 
-constexpr double slope = 0.1;
+constexpr double slope_below_zero = 0.1;
 constexpr std::int64_t discriminator_groups = 16;
 constexpr std::int64_t discriminator_kernel = 5;
 
@@ -18,7 +18,7 @@ nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int
 }
 
 nn::LeakyReLU leaky() {
-  return nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(slope));
+  return nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(slope_below_zero));
 }
 
 // A convolution, perhaps a norm, and the activation: "0", "1" and so on, as in a Sequential.
@@ -96,17 +96,73 @@ EncoderDecoderImpl::EncoderDecoderImpl(const VqganConfig& config) {
 DiscriminatorImpl::DiscriminatorImpl(const VqganConfig& config) {
   constexpr std::int64_t kernel = discriminator_kernel;
   std::int64_t in = config.dim;
-  layers_->push_back(
-      ConvBlock(nn::Sequential(conv(config.channels, in, kernel, kernel / 2), leaky())));
+  all_.push_back({.conv = conv(config.channels, in, kernel, kernel / 2)});
+  layers_->push_back(ConvBlock(nn::Sequential(all_.back().conv, leaky())));
   for (std::int64_t layer = 0; layer < config.discr_layers; ++layer) {
     const std::int64_t out = config.dim << layer;
-    layers_->push_back(ConvBlock(
-        nn::Sequential(conv(in, out, 4, 1, 2), nn::GroupNorm(discriminator_groups, out), leaky())));
+    all_.push_back(
+        {.conv = conv(in, out, 4, 1, 2), .norm = nn::GroupNorm(discriminator_groups, out)});
+    layers_->push_back(ConvBlock(nn::Sequential(all_.back().conv, all_.back().norm, leaky())));
     in = out;
   }
-  to_logits_ = nn::Sequential(conv(in, in, 1), leaky(), conv(in, 1, 4));
+  all_.push_back({.conv = conv(in, in, 1)});
+  all_.push_back({.conv = conv(in, 1, 4), .active = false});
+  to_logits_ = nn::Sequential(all_[all_.size() - 2].conv, leaky(), all_.back().conv);
   register_module("layers", layers_);
   register_module("to_logits", to_logits_);
+}
+
+namespace {
+
+// The gradient that a group norm hands on, as a differentiable function of all that it depends on.
+torch::Tensor through_norm(const torch::Tensor& gradient, const torch::Tensor& input,
+                           const nn::GroupNorm& norm) {
+  const std::int64_t batch = input.size(0), groups = norm->options.num_groups();
+  const torch::Tensor x = input.reshape({batch, groups, -1});
+  const torch::Tensor centred = x - x.mean(-1, true);
+  const torch::Tensor inverse = (centred.square().mean(-1, true) + norm->options.eps()).rsqrt();
+  const torch::Tensor unit = centred * inverse;
+  const torch::Tensor g = (gradient * norm->weight.view({1, -1, 1, 1})).reshape(x.sizes());
+  const torch::Tensor along = (g * unit).mean(-1, true);
+  return ((g - g.mean(-1, true) - unit * along) * inverse).reshape(input.sizes());
+}
+
+// The gradient that a convolution hands on to an input of that size.
+torch::Tensor through_conv(const torch::Tensor& gradient, c10::IntArrayRef input,
+                           const nn::Conv2d& conv) {
+  const auto& o = conv->options;
+  const std::int64_t stride = o.stride()->at(0), kernel = o.kernel_size()->at(0);
+  const std::int64_t padding = std::get<torch::ExpandingArray<2>>(o.padding())->at(0);
+  auto missing = [&](std::size_t side) {  // what the division by the stride has cut off
+    const std::int64_t least =
+        (gradient.size(static_cast<std::int64_t>(side)) - 1) * stride - 2 * padding + kernel;
+    return input[side] - least;
+  };
+  return torch::conv_transpose2d(gradient, conv->weight, {}, stride, padding,
+                                 {missing(2), missing(3)});
+}
+
+}  // namespace
+
+DiscriminatorImpl::Slope DiscriminatorImpl::slope(const torch::Tensor& image) {
+  std::vector<torch::Tensor> inputs, convolved, normed;
+  torch::Tensor x = image;
+  for (Layer& layer : all_) {
+    inputs.push_back(x);
+    convolved.push_back(layer.conv->forward(x));
+    normed.push_back(layer.norm ? layer.norm->forward(convolved.back()) : convolved.back());
+    x = layer.active ? torch::leaky_relu(normed.back(), slope_below_zero) : normed.back();
+  }
+  torch::Tensor gradient = torch::ones_like(x);
+  for (std::size_t i = all_.size(); i-- > 0;) {
+    const Layer& layer = all_[i];
+    if (layer.active) {
+      gradient = at::leaky_relu_backward(gradient, normed[i].detach(), slope_below_zero, false);
+    }
+    if (layer.norm) gradient = through_norm(gradient, convolved[i], layer.norm);
+    gradient = through_conv(gradient, inputs[i].sizes(), layer.conv);
+  }
+  return {x, gradient};
 }
 
 }  // namespace millrace

@@ -6,6 +6,7 @@
 
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/normalization.h>
 
 namespace millrace {
 
@@ -32,8 +33,26 @@ class DiscriminatorImpl : public torch::nn::Module {
     return to_logits_->forward(layers_->forward(image));
   }
 
+  struct Slope {
+    torch::Tensor logits;
+    torch::Tensor gradient;  // of the sum of the logits by the image, differentiable itself
+  };
+  // Note [gradient penalty]: autograd can differentiate its own backward pass, but for a
+  // convolution it then takes the whole picture for a kernel, which is many times slower than all
+  // the rest. Here the backward pass is written as a forward pass, of transposed convolutions,
+  // whose own backward pass is an ordinary one.
+  Slope slope(const torch::Tensor& image);
+
  private:
+  // A convolution, perhaps a norm, perhaps the activation.
+  struct Layer {
+    torch::nn::Conv2d conv;
+    torch::nn::GroupNorm norm{nullptr};
+    bool active = true;
+  };
+
   torch::nn::Sequential layers_, to_logits_;
+  std::vector<Layer> all_;  // the same, in their order
 };
 TORCH_MODULE(Discriminator);
 

@@ -31,11 +31,11 @@ VqganStage::VqganStage(const VqganConfig& config, const VqganStageOptions& optio
     : options_(options),
       model_(config),
       average_(config),
-      generator_(model_->generator_parameters(), options.optimizer) {
+      generator_(model_->generator_parameters(), optimizer_options()) {
   model_->to(options.device);  // the parameters stay the same objects
   average_->to(options.device);
   if (model_->has_discriminator()) {
-    discriminator_.emplace(model_->discriminator_parameters(), options.optimizer);
+    discriminator_.emplace(model_->discriminator_parameters(), optimizer_options());
     if (options.vgg.empty()) {
       log(LogLevel::info, "no perceptual loss: no VGG16 weights are given (--vgg vgg16.pt)");
     } else {
@@ -53,6 +53,12 @@ void VqganStage::join(RankGroup& ranks) {
   model_->set_ranks({.rank = ranks.rank(),
                      .world = ranks.world(),
                      .sum = [&ranks](torch::Tensor& tensor) { ranks.sum(tensor); }});
+}
+
+OptimizerOptions VqganStage::optimizer_options() const {
+  OptimizerOptions options = options_.optimizer;
+  options.as_in_python = options_.compat;
+  return options;
 }
 
 std::vector<Phase> VqganStage::phases() {
@@ -76,12 +82,12 @@ torch::Tensor VqganStage::pictures(const Batch& batch) const {
 Logs VqganStage::backward(const Batch& batch, const MicroStep& micro) {
   if (micro.phase == discriminator_phase) {
     const bool penalty = options_.compat || micro.step % options_.apply_grad_penalty_every == 0;
-    const torch::Tensor loss =
-        model_->discriminator_loss(pictures(batch), {.gradient_penalty = penalty});
+    const torch::Tensor loss = model_->discriminator_loss(
+        pictures(batch), {.gradient_penalty = penalty, .as_in_python = options_.compat});
     (loss * micro.scale).backward();
     return {{"discr_loss", loss.item<double>()}};
   }
-  GeneratorLoss loss = model_->generator_loss(pictures(batch));
+  GeneratorLoss loss = model_->generator_loss(pictures(batch), {.as_in_python = options_.compat});
   loss.backward(micro.scale);
   Logs logs{{"loss", loss.total.item<double>()},
             {"recon_loss", loss.reconstruction.item<double>()},

@@ -19,7 +19,8 @@ struct VqganStageOptions {
   std::int64_t apply_grad_penalty_every = 4;
   std::filesystem::path vgg{};  // VGG16's weights; empty: no perceptual loss
   std::string field = "image";  // of the batch: float32 in [0, 1], [rows, channels, height, width]
-  // Keeps the faults of the trainer in Python: the gradient penalty in every step.
+  // As the trainer in Python does it: the gradient penalty in every step, and every operation in
+  // its order, so that sums round as its sums do.
   bool compat = false;
   torch::Device device = torch::kCPU;
 };
@@ -42,6 +43,7 @@ class VqganStage : public Stage {
 
  private:
   torch::Tensor pictures(const Batch& batch) const;
+  OptimizerOptions optimizer_options() const;
 
   VqganStageOptions options_;
   Vqgan model_, average_;
