@@ -30,6 +30,13 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return error == std::errc() && at == end ? std::optional(step) : std::nullopt;
 }
 
+// What a killed run was writing: <name>.tmp.<process>
+bool is_half_written(const std::string& name) {
+  const std::size_t place = name.rfind(".tmp.");
+  return place != std::string::npos && place + 5 < name.size() &&
+         name.find_first_not_of("0123456789", place + 5) == std::string::npos;
+}
+
 }  // namespace
 
 RunFolder::RunFolder(fs::path folder, OldRun old) : folder_(std::move(folder)) {
@@ -40,7 +47,9 @@ RunFolder::RunFolder(fs::path folder, OldRun old) : folder_(std::move(folder)) {
         .at(folder_.string())
         .kind(ErrorKind::usage);
   }
-  const auto entries = std::distance(fs::directory_iterator(folder_), fs::directory_iterator());
+  const auto entries = std::count_if(
+      fs::directory_iterator(folder_), fs::directory_iterator(),
+      [](const auto& entry) { return !is_half_written(entry.path().filename().string()); });
   if (entries == 0) return;
   const bool ours = fs::exists(folder_ / marker);
   if (old == OldRun::refuse) {
@@ -57,7 +66,19 @@ RunFolder::RunFolder(fs::path folder, OldRun old) : folder_(std::move(folder)) {
           .kind(ErrorKind::usage);
     }
     for (const auto& entry : fs::directory_iterator(folder_)) fs::remove_all(entry.path());
+    return;
   }
+  if (!ours) {
+    throw Error("holds files that no run of ours has written; there is nothing to go on with")
+        .at(folder_.string())
+        .hint("Give the --results-folder of the run, or a new one without --resume")
+        .kind(ErrorKind::usage);
+  }
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (is_half_written(entry.path().filename().string())) leftovers.push_back(entry.path());
+  }
+  for (const fs::path& path : leftovers) fs::remove(path);
 }
 
 void RunFolder::write_config(const std::string& name, const std::string& text) const {

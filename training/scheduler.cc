@@ -18,6 +18,7 @@ namespace {
 
 // How long a step may go on after a signal before its loader is told to give up.
 constexpr std::chrono::seconds patience{5};
+constexpr std::chrono::seconds line_every{10};
 
 double gradient_norm(const Optimizer& optimizer) {
   std::vector<torch::Tensor> gradients;
@@ -153,12 +154,19 @@ void Scheduler::step_phase(const Phase& phase) {
 }
 
 void Scheduler::train_step() {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const double waited = train_.stats().consumer_wait_seconds;
   stage_.model().train();
   logs_.clear();
+  items_ = 0;
   bad_this_step_ = false;
   for (std::size_t i = 0; i < phases_.size(); ++i) run_phase(phases_[i], i);
   if (ema_) ema_->update();
   add(logs_, "lr", phases_.front().optimizer->lr() * schedule_.factor(step_));
+  meter_.add({.seconds = std::chrono::duration<double>(Clock::now() - begin).count(),
+              .items = items_,
+              .wait_seconds = train_.stats().consumer_wait_seconds - waited});
   bad_in_a_row_ = bad_this_step_ ? bad_in_a_row_ + 1 : 0;
   if (!bad_this_step_) return;
   ++bad_steps_;
@@ -179,9 +187,12 @@ int Scheduler::run() {
       },
       patience);
   shown_ = std::chrono::steady_clock::now();
-  shown_step_ = step_;
   bool whole = true;
   try {
+    if (evaluation_due_ && validates_) {
+      evaluate();
+      checkpointed_ = -1;  // the one there asks for it still
+    }
     while (step_ < options_.num_train_steps && stop_wanted() == 0) {
       train_step();
       const std::int64_t done = step_++;
@@ -191,11 +202,11 @@ int Scheduler::run() {
       const bool last = step_ == options_.num_train_steps;
       auto due = [&](std::int64_t every) { return every > 0 && done % every == 0; };
       if (first() && (due(options_.save_model_every) || last)) save_weights();
-      if (validates_ &&
-          (due(options_.save_results_every) || (last && options_.save_results_every > 0)))
-        evaluate();
+      evaluation_due_ = validates_ && options_.save_results_every > 0 &&
+                        (last || due(options_.save_results_every));
+      if (evaluation_due_) evaluate();
       if (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0) checkpoint();
-      show_progress(last);
+      tell(last);
     }
   } catch (const Interrupted&) {
   } catch (const Error& error) {
@@ -219,26 +230,22 @@ int Scheduler::run() {
   return 128 + signal;
 }
 
-void Scheduler::show_progress(bool now) {
-  const auto time = std::chrono::steady_clock::now();
-  if (!now && time - shown_ < options_.progress_every) return;
-  const double seconds = std::max(std::chrono::duration<double>(time - shown_).count(), 1e-9);
-  const double wait = train_.stats().consumer_wait_seconds;
-  const double per_second = static_cast<double>(step_ - shown_step_) / seconds;
-  std::string line = c10::str("step ", step_, "/", options_.num_train_steps);
+void Scheduler::tell(bool last) {
+  if (!first()) return;
+  StepReport report{.step = step_, .losses = {}, .rates = meter_.recent()};
   for (const Phase& phase : phases_) {
-    line.append(c10::str("  ", phase.loss, " ", value_of(logs_, phase.loss)));
+    report.losses.emplace_back(phase.loss, value_of(logs_, phase.loss));
   }
-  char rates[128];
-  const double left =
-      static_cast<double>(options_.num_train_steps - step_) / std::max(per_second, 1e-9);
-  std::snprintf(rates, sizeof rates, "  %.1f items/s  data %.1f %%  %.0f s left",
-                static_cast<double>(items_) / seconds, 100 * (wait - shown_wait_) / seconds, left);
-  log(LogLevel::info, line + rates);
-  shown_ = time;
-  shown_step_ = step_;
-  shown_wait_ = wait;
-  items_ = 0;
+  if (told_) return told_(report);
+  const auto now = std::chrono::steady_clock::now();
+  if (!last && now - shown_ < line_every) return;
+  shown_ = now;
+  std::string line = c10::str("step ", step_, "/", options_.num_train_steps);
+  for (const auto& [name, value] : report.losses) line.append(c10::str("  ", name, " ", value));
+  const auto [steps, items, wait] = report.rates;
+  line.append(c10::str("  ", items, " items/s  data ", 100 * wait, " %  ",
+                       static_cast<double>(options_.num_train_steps - step_) / steps, " s left"));
+  log(LogLevel::info, line);
 }
 
 }  // namespace millrace

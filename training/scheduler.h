@@ -15,10 +15,12 @@
 #include <millrace/training/run_folder.h>
 #include <millrace/training/schedule.h>
 #include <millrace/training/stage.h>
+#include <millrace/training/step_meter.h>
 #include <millrace/training/tracker.h>
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,12 +42,18 @@ struct SchedulerOptions {
   Precision precision = Precision::full;
   LossScalerOptions scaler{};       // fp16 alone has one
   std::int64_t max_bad_steps = 10;  // so many steps in a row without a finite loss end the run
-  std::chrono::seconds progress_every{10};
   // The others that train the same model; null: this process is alone. Loaders have this rank's
   // share: the training loader by `rank`, `world` and `group`, the validation loader as a part of
   // the set (or null, where the part is empty). Rank 0 alone writes.
   RankGroup* ranks = nullptr;
   Accelerator* accelerator = nullptr;  // null: on the CPU
+};
+
+// Where a run stands.
+struct StepReport {
+  std::int64_t step = 0;     // how many are done
+  Logs losses{};             // of the last one, each phase's
+  StepMeter::Rates rates{};  // of the last seconds
 };
 
 class Scheduler {
@@ -58,6 +66,8 @@ class Scheduler {
   // The step that the folder's newest checkpoint stands at, or 0. Trackers are made after this.
   std::int64_t resume();
   void add_tracker(std::unique_ptr<Tracker> tracker);
+  // Called after every step, e.g. to draw a bar; without it a line is logged every ten seconds.
+  void on_step(std::function<void(const StepReport&)> told) { told_ = std::move(told); }
 
   // Until num_train_steps, or a signal. Returns 0, or 128 + the signal. The last step is always
   // checkpointed.
@@ -65,6 +75,7 @@ class Scheduler {
 
   std::int64_t step() const { return step_; }
   const Logs& last_logs() const { return logs_; }
+  StepMeter::Rates rates() const { return meter_.whole(); }
   // How many steps were skipped because a loss or a gradient was not finite.
   std::int64_t bad_steps() const { return bad_steps_; }
 
@@ -87,7 +98,7 @@ class Scheduler {
   Value state(const std::vector<torch::Tensor>& generators) const;
   std::vector<torch::Tensor> generator_states() const;
   void restore(const Value& state, const std::string& source);
-  void show_progress(bool now);
+  void tell(bool last);
 
   Stage& stage_;
   Loader& train_;
@@ -108,13 +119,15 @@ class Scheduler {
   std::int64_t checkpointed_ = -1;  // the step of the last checkpoint
   Position position_;               // of the loader, after the last whole step
   bool changed_ = false;            // an optimizer moved since then
+  bool evaluation_due_ = false;     // of the last step; a signal may put it off to the resumed run
   Logs logs_;
   std::int64_t bad_steps_ = 0, bad_in_a_row_ = 0;
   bool bad_this_step_ = false;
 
+  std::function<void(const StepReport&)> told_;
+  StepMeter meter_;
+  std::int64_t items_ = 0;  // of this step
   std::chrono::steady_clock::time_point shown_;
-  std::int64_t shown_step_ = 0, items_ = 0;
-  double shown_wait_ = 0;
 };
 
 }  // namespace millrace

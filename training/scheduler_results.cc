@@ -53,6 +53,7 @@ void sum_over_ranks(RankGroup& ranks, Logs& sums) {
 void Scheduler::evaluate() {
   const Evaluation evaluation(stage_);
   validate();
+  evaluation_due_ = false;
 }
 
 // Both models see the same batches: the whole validation set in its order, or the first of it. With
@@ -149,6 +150,7 @@ Value Scheduler::state(const std::vector<torch::Tensor>& generators) const {
   if (ema_) state.set("ema", ema_->state());
   state.set("step", step_);
   state.set("bad_steps", bad_steps_);
+  state.set("evaluation_due", evaluation_due_);
   state.set("loader", Dict{{"seed", static_cast<std::int64_t>(position_.seed)},
                            {"epoch", position_.epoch},
                            {"next", position_.next}});
@@ -206,6 +208,8 @@ void Scheduler::restore(const Value& state, const std::string& source) {
   if (scaler_ && !state["scaler"].is_none()) scaler_->load(state["scaler"]);
   step_ = state["step"].as_int();
   bad_steps_ = state["bad_steps"].as_int();
+  const Value* due = state.as_dict().find("evaluation_due");
+  evaluation_due_ = due != nullptr && due->as_bool();
   const Value& loader = state["loader"];
   position_ = {.seed = static_cast<std::uint64_t>(loader["seed"].as_int()),
                .epoch = loader["epoch"].as_int(),

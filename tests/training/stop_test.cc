@@ -1,0 +1,92 @@
+// Told to stop in the middle of a step, of validation, of sampling and of a checkpoint: the run
+// ends with a whole checkpoint, and what is resumed from it equals a run that was never stopped.
+#include "tests/training/tiny_training.h"
+
+#include <csignal>
+#include <ostream>
+
+namespace millrace {
+namespace {
+
+enum class Moment { generator, discriminator, validation, sampling, weights, checkpoint };
+
+void PrintTo(Moment moment, std::ostream* out) {
+  *out << "moment " << static_cast<int>(moment);
+}
+
+// Raises SIGTERM when it comes to `moment` of `step`.
+class StoppedStage : public VqganStage {
+ public:
+  StoppedStage(Moment moment, std::int64_t step) : VqganStage(tiny(), {}), at_(moment), on_(step) {}
+
+  Logs backward(const Batch& batch, const MicroStep& micro) override {
+    step_ = micro.step;
+    reach(micro.phase == 0 ? Moment::generator : Moment::discriminator);
+    return VqganStage::backward(batch, micro);
+  }
+  Logs validate(const Batch& batch, bool average) override {
+    reach(Moment::validation);
+    return VqganStage::validate(batch, average);
+  }
+  std::vector<Picture> sample(const Batch& batch, std::int64_t step, bool average) override {
+    reach(Moment::sampling);
+    return VqganStage::sample(batch, step, average);
+  }
+  std::vector<std::pair<std::string, Value>> weights(std::int64_t step, const Value& ema) override {
+    reach(Moment::weights);
+    return VqganStage::weights(step, ema);
+  }
+  std::string config() const override {  // asked for while a checkpoint is made
+    if (at_ == Moment::checkpoint && step_ == on_) std::raise(SIGTERM);
+    return VqganStage::config();
+  }
+
+ private:
+  void reach(Moment moment) {
+    if (moment != at_ || step_ != on_ || raised_) return;
+    raised_ = true;
+    std::raise(SIGTERM);
+  }
+
+  Moment at_;
+  std::int64_t on_, step_ = -1;
+  bool raised_ = false;
+};
+
+class Stop : public testing::TestWithParam<Moment> {};
+
+TEST_P(Stop, EndsWithAWholeCheckpointAndLosesNothing) {
+  static constexpr std::int64_t stopped_in = 5;  // a step with samples, weights and a checkpoint
+  const SchedulerOptions options{
+      .save_results_every = 5, .save_model_every = 5, .checkpoint_every = 6};
+  TemporaryFolder straight_folder, folder;
+  Training straight{.folder = straight_folder.path(), .steps = 9, .options = options};
+  ASSERT_EQ(straight(), 0);
+
+  Training run{.folder = folder.path(), .steps = 9, .options = options};
+  run.make_stage = [] { return std::make_unique<StoppedStage>(GetParam(), stopped_in); };
+  ASSERT_EQ(run(), 128 + SIGTERM);
+  const Value left = read_checkpoint(folder / "checkpoint.6.pt");  // the step was ended
+  EXPECT_EQ(left["step"].as_int(), stopped_in + 1);
+  EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint.7.pt"));
+
+  Training again{.folder = folder.path(), .steps = 9, .old = OldRun::resume, .options = options};
+  ASSERT_EQ(again(), 0);
+  EXPECT_TRUE(same(again.weights, straight.weights));
+  auto text_of = [](const std::filesystem::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  // Validation that the signal broke off is made up for, on the same weights.
+  EXPECT_EQ(text_of(folder / "metrics.jsonl"), text_of(straight_folder / "metrics.jsonl"));
+  EXPECT_EQ(text_of(folder / "5.ema.png"), text_of(straight_folder / "5.ema.png"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Moments, Stop,
+                         testing::Values(Moment::generator, Moment::discriminator,
+                                         Moment::validation, Moment::sampling, Moment::weights,
+                                         Moment::checkpoint));
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,52 @@
+// Weights that the trainer in Python saved, loaded here: the files in python_trainer/ are its own.
+#include "tests/reference.h"
+
+#include <millrace/pipeline/error.h>
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/models/module_tensors.h>
+#include <millrace/training/models/vqgan.h>
+#include <millrace/training/weights.h>
+
+#include <torch/torch.h>
+
+namespace millrace {
+namespace {
+
+std::filesystem::path saved(const std::string& name) {
+  return std::filesystem::path(MILLRACE_SOURCE_DIR) / "tests/training/python_trainer" / name;
+}
+
+TEST(Weights, OfThePythonTrainerGiveItsReconstructions) {
+  const Value wanted = read_checkpoint(saved("reconstructions.pt"));
+  torch::NoGradGuard no_grad;
+  for (const auto& [file, key] : std::vector<std::pair<std::string, std::string>>{
+           {"vae.3.pt", "raw"}, {"trainer.pt", "raw"}, {"vae.3.ema.pt", "average"}}) {
+    Vqgan model(VqganConfig::from_json(wanted["config"].as_string()));
+    load_weights(saved(file), state_tensors(*model));
+    model->eval();
+    const torch::Tensor ours = model->reconstruct(wanted["img"].as_tensor());
+    const torch::Tensor theirs = wanted[key].as_tensor();
+    EXPECT_LT(((ours - theirs).norm() / theirs.norm()).item<double>(), 1e-5) << file;
+  }
+  // Or the comparison above would say nothing.
+  EXPECT_GT((wanted["raw"].as_tensor() - wanted["average"].as_tensor()).abs().max().item<double>(),
+            1e-4);
+}
+
+TEST(Weights, OfAnotherModelAreRefusedByTheFirstTensorThatDiffers) {
+  VqganConfig config =
+      VqganConfig::from_json(read_checkpoint(saved("reconstructions.pt"))["config"].as_string());
+  config.codebook_size = 64;
+  Vqgan model(config);
+  try {
+    load_weights(saved("vae.3.pt"), state_tensors(*model));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("vae.3.pt: 'quantizer.mask' is [4], the model's is"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace millrace
