@@ -212,6 +212,58 @@ std::vector<std::pair<std::string, std::string>> CommandLine::settings(const CLI
 }
 
 namespace {
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "\"";
+}
+
+// One value, a list in brackets, or nothing if there is neither a value nor a default.
+std::string toml_value(const CLI::Option& option) {
+  std::vector<std::string> values = option.results();
+  if (option.count() == 0) {
+    std::string text = option.get_default_str();
+    if (option.get_items_expected_max() == 0 && text.empty()) text = "false";
+    const bool list = text.starts_with('[') && text.ends_with(']');
+    values = CLI::detail::split(list ? text.substr(1, text.size() - 2) : text, list ? ',' : '\0');
+    std::erase(values, "");
+  }
+  const std::string type = option.get_type_name();
+  const bool plain = option.get_items_expected_max() == 0 || type.starts_with("INT") ||
+                     type.starts_with("UINT") || type.starts_with("FLOAT") ||
+                     type.starts_with("BOOLEAN");
+  std::string text;
+  for (const std::string& value : values) {
+    text.append(text.empty() ? "" : ", ").append(plain ? value : quoted(value));
+  }
+  if (!text.empty() && option.get_items_expected_max() > 1) text.insert(0, "[").append("]");
+  return text;
+}
+
+}  // namespace
+
+std::string CommandLine::toml(const CLI::App& app, const std::set<std::string>& except) {
+  std::string text, group;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames()[0];
+    if (name == "help" || name == "config" || except.contains(name)) continue;
+    if (option->get_group() != group) {
+      group = option->get_group();
+      text.append(text.empty() ? "" : "\n").append("# ---- ").append(group).append("\n");
+    }
+    const std::string value = toml_value(*option);
+    text.append("# ").append(option->get_description()).append("\n");
+    text.append(value.empty() ? "# " : "").append(name).append(" = ").append(value).append("\n");
+  }
+  return text;
+}
+
+namespace {
 std::atomic<int> signal_received{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 }  // namespace

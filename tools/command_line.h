@@ -12,8 +12,11 @@
 // top part or in a [subcommand] part; what stands on the command line wins.
 #pragma once
 
+#include <charconv>
 #include <functional>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -34,6 +37,9 @@ class CommandLine {
 
   // All that was given or is by default, e.g. {"size", "256"}: what a log or a cache records.
   static std::vector<std::pair<std::string, std::string>> settings(const CLI::App& app);
+  // The same as a file for --config, with what each key means. Without the keys in `except`, which
+  // say how a program is called rather than what it does.
+  static std::string toml(const CLI::App& app, const std::set<std::string>& except = {});
 
  private:
   std::vector<std::string> with_config(std::vector<std::string> arguments) const;
@@ -42,6 +48,22 @@ class CommandLine {
   std::string name_;
   CLI::App app_;
 };
+
+// An option whose default is shown, and written to a configuration, so that it reads back to the
+// bit.
+template <class T>
+CLI::Option* declare(CLI::App& app, const char* name, T& value, const char* text,
+                     const char* group) {
+  CLI::Option* option = app.add_option(name, value, text)->group(group);
+  if constexpr (std::is_same_v<T, bool>) {
+    return option->default_str(value ? "true" : "false");
+  } else if constexpr (std::is_floating_point_v<T>) {
+    char digits[32];
+    return option->default_str(std::string(digits, std::to_chars(digits, digits + 32, value).ptr));
+  } else {
+    return option->capture_default_str();
+  }
+}
 
 // The first SIGINT or SIGTERM is remembered, so that a program can end in order; the second ends it
 // at once. Until watch() is called signals do what they always do.

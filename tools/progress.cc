@@ -72,12 +72,12 @@ std::string Progress::line(const State& state, int columns) const {
     numbers = std::to_string(done);
   }
   numbers +=
-      rate < 10 ? fmt::format("  {:.1f} items/s", rate) : fmt::format("  {:.0f} items/s", rate);
-  numbers += fmt::format("  {:.1f} MB/s", byte_rate / 1e6);
+      fmt::format(fmt::runtime(rate < 10 ? "  {:.1f} {}/s" : "  {:.0f} {}/s"), rate, options_.unit);
+  if (options_.files) numbers += fmt::format("  {:.1f} MB/s", byte_rate / 1e6);
   if (options_.total > 0 && rate > 0) {
     numbers += "  ETA " + in_time(static_cast<double>(options_.total - done) / rate);
   }
-  numbers += fmt::format("  errors {}", state.errors);
+  if (options_.files) numbers += fmt::format("  errors {}", state.errors);
   if (!state.note.empty()) numbers += "  " + state.note;
   int room = columns - static_cast<int>(options_.what.size() + numbers.size()) - 6;
   if (options_.total <= 0 || room < 8) return options_.what + "  " + numbers;

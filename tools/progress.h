@@ -21,7 +21,9 @@ struct ProgressOptions {
   std::string what = "items";
   std::int64_t total = -1;  // -1: unknown
   std::int64_t done = 0;    // before this run began: counts for the bar, not for the rate
-  bool quiet = false;       // draws nothing
+  std::string unit = "items";
+  bool files = true;   // bytes and errors are shown
+  bool quiet = false;  // draws nothing
   std::FILE* to = stderr;
   std::chrono::milliseconds line_every{5'000};  // where there is no terminal
 };

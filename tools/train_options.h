@@ -2,9 +2,12 @@
 // also a key of a TOML file (--config), and the way from them to loaders and the scheduler.
 #pragma once
 
+#include "tools/command_line.h"
+
 #include <millrace/pipeline/loader.h>
 #include <millrace/pipeline/subset.h>
 #include <millrace/training/accelerator.h>
+#include <millrace/training/optimizer.h>
 #include <millrace/training/rank_group.h>
 #include <millrace/training/scheduler.h>
 
@@ -13,8 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-
-#include <CLI/CLI.hpp>
+#include <vector>
 
 namespace millrace {
 
@@ -31,12 +33,15 @@ struct TrainOptions {
   double valid_frac = 0.05;
   std::int64_t valid_batches = 0;
   std::uint64_t random_split_seed = 42;
-  bool use_ema = true;
-  double ema_beta = 0.995;
-  std::int64_t ema_update_after_step = 0;
-  std::int64_t ema_update_every = 1;
+  std::string optimizer = "adam";
+  double lr = 3e-4;
+  std::vector<double> betas{};
+  double eps = 1e-8;
+  double weight_decay = 0;
   std::string schedule = "constant";
-  std::int64_t warmup_steps = 0;
+  ScheduleOptions lr_schedule{};
+  bool use_ema = true;
+  EmaOptions ema{.beta = 0.995, .update_after_step = 0, .update_every = 1};
   std::string mixed_precision = "no";
   std::string device = "auto";
   std::int64_t max_bad_steps = 10;
@@ -44,17 +49,17 @@ struct TrainOptions {
   int threads = 0;
   int workers = 0;
   int prefetch = 4;
+  std::string on_error = "skip";
+  double max_error_share = 0.2;
   bool resume = false;
   bool clear = false;
   bool json = false;
+  bool quiet = false;
 
   OldRun old_run() const {
     return resume ? OldRun::resume : clear ? OldRun::clear : OldRun::refuse;
   }
 };
-
-// Throws an Error of kind usage that names the numbers if so many samples give no batch.
-void check_sizes(const TrainOptions& options, std::int64_t samples);
 
 // Where this process stands: its GPU, and its place among the ranks. Either may be missing.
 struct Place {
@@ -67,15 +72,19 @@ struct Place {
 };
 
 void add_train_options(CLI::App& app, TrainOptions& options);
+OptimizerOptions optimizer_options(const TrainOptions& options);
 SchedulerOptions scheduler_options(const TrainOptions& options, const Place& place);
+
+// Throws an Error of kind usage that names the numbers if so many samples give no batch.
+void check_sizes(const TrainOptions& options, std::int64_t samples);
 
 // Finds the GPU, joins the ranks that the environment tells of, seeds, and runs `body`. If that
 // fails on one rank, the others are told why.
 int run_in_place(const TrainOptions& options, const std::function<int(const Place&)>& body);
 
-// The folder of the run: rank 0 makes it, and refuses or clears what is there.
-RunFolder open_run_folder(const TrainOptions& options, const Place& place,
-                          const std::string& config);
+// The folder of the run: rank 0 makes it, refuses or clears what is there, and leaves the whole
+// configuration in it: config.toml, which --config takes.
+RunFolder open_run_folder(const CLI::App& app, const TrainOptions& options, const Place& place);
 
 // The split, and a loader over this rank's share of each part. `augmented` and `plain` are the same
 // files, with and without what is random; validation sees the latter.
@@ -87,10 +96,11 @@ struct TrainingData {
   std::optional<Loader> valid;  // none where there are fewer samples than ranks
 };
 
-// Resumes if asked, adds the trackers, runs, and prints the result. Returns the exit code.
+// Resumes if asked to, adds the trackers, shows progress, trains, and prints the result.
 int run(const CLI::App& app, const TrainOptions& options, const Place& place,
         const RunFolder& folder, Scheduler& scheduler);
-// Parses, and turns what is thrown into one line and an exit code.
-int main_of(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
+
+// Parses, runs `body`, and turns errors, LibTorch's as well, into one line and an exit code.
+int train_main(CommandLine& line, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace millrace

@@ -1,107 +1,161 @@
 // Trains the VQGAN-VAE of Muse on a folder of pictures.
-#include "train_options.h"
+#include "tools/train_options.h"
 
 #include <millrace/datasets/image_folder.h>
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/loader.h>
-#include <millrace/pipeline/log.h>
-#include <millrace/pipeline/subset.h>
+#include <millrace/training/models/module_tensors.h>
 #include <millrace/training/scheduler.h>
 #include <millrace/training/stages/vqgan_stage.h>
+#include <millrace/training/weights.h>
 
-#include <cstdio>
-#include <exception>
-#include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
 
 namespace millrace {
 namespace {
 
+constexpr const char* examples = R"(
+Examples:
+  train_vqgan photos --dim 64 --image-size 128 --batch-size 8 --num-train-steps 50000
+  train_vqgan photos --dim 32 --layers 3 --codebook-size 1024 --image-size 64 \
+      --batch-size 8 --num-train-steps 2000                # a small one: minutes on a laptop
+  train_vqgan --config results/config.toml --resume        # go on where it was stopped
+  train_vqgan --config results/config.toml --resume --num-train-steps 90000
+  torchrun --no-python --nproc-per-node 2 train_vqgan photos --dim 64 ...
+
+What it leaves in the results folder:
+  <step>.png, <step>.ema.png        pictures beside their reconstructions, of the model and of its
+                                    moving average
+  vae.<step>.pt, vae.<step>.ema.pt  weights, for VQGanVAE.load_state_dict in Python and for EMA's
+  checkpoint.<steps>.pt             all that --resume needs; Python reads it too
+  metrics.jsonl, events.out.*       what was logged; tensorboard --logdir results
+  config.toml                       every option, for --config
+  errors.jsonl                      files that could not be read
+The perceptual loss needs VGG16's weights: in Python,
+  torch.save(torchvision.models.vgg16(weights="DEFAULT").state_dict(), "vgg16.pt")
+)";
+
 struct Options {
   TrainOptions train;
   VqganConfig model{.dim = 0};
   VqganStageOptions stage;
   std::int64_t image_size = 0;
-  double lr = 3e-4;
-  double weight_decay = 0;
-  std::string optimizer = "adam";
+  std::string weights;
 };
 
-void add_model_options(CLI::App& app, Options& o) {
-  const std::string group = "Model";
+void add_model_options(CLI::App& app, VqganConfig& model) {
   auto add = [&](const char* name, auto& value, const char* text) {
-    return app.add_option(name, value, text)->capture_default_str()->group(group);
+    return declare(app, name, value, text, "Model");
   };
-  add("--dim", o.model.dim, "channels of the first layer, a multiple of 16")->required();
-  add("--channels", o.model.channels, "of a picture: 1 or 3");
-  add("--layers", o.model.layers, "each halves the sides");
-  add("--codebook-size", o.model.codebook_size, "a power of 2 for the lookup-free quantizer");
-  add("--discr-layers", o.model.discr_layers, "of the discriminator");
-  add("--l2-recon-loss", o.model.l2_recon_loss, "mean square instead of mean difference");
-  add("--use-hinge-loss", o.model.use_hinge_loss, "false: binary cross entropy");
-  add("--use-vgg-and-gan", o.model.use_vgg_and_gan, "false: reconstruction only");
-  add("--lookup-free-quantization", o.model.lookup_free_quantization, "false: a codebook");
-  add("--encdec-layer-mults", o.model.layer_mults, "channels of each layer, in dims");
-  add("--encdec-num-resnet-blocks", o.model.num_resnet_blocks, "in the last layer, or in each");
-  add("--encdec-resnet-groups", o.model.resnet_groups, "of the norms");
-  add("--encdec-first-conv-kernel-size", o.model.first_conv_kernel_size, "odd");
-  add("--lfq-diversity-gamma", o.model.lfq.diversity_gamma, "weight of using all codes");
-  add("--lfq-entropy-loss-weight", o.model.lfq.entropy_loss_weight, "");
-  add("--lfq-commitment-loss-weight", o.model.lfq.commitment_loss_weight, "");
-  add("--vq-codebook-dim", o.model.vq.codebook_dim, "of a code");
-  add("--vq-decay", o.model.vq.decay, "of the codebook's moving average");
-  add("--vq-commitment-weight", o.model.vq.commitment_weight, "");
-  add("--vq-kmeans-init", o.model.vq.kmeans_init, "start from the first batch's means");
-  add("--vq-use-cosine-sim", o.model.vq.use_cosine_sim, "false: Euclidean distance");
+  app.add_option("--dim", model.dim, "channels of the first layer, a multiple of 16")
+      ->required()
+      ->group("Model");
+  add("--layers", model.layers, "each halves the sides of the picture and doubles the channels");
+  add("--codebook-size", model.codebook_size,
+      "how many codes there are; a power of 2, unless --lookup-free-quantization is false");
+  add("--channels", model.channels, "of a picture: 1 is grey, 3 is colour")
+      ->check(CLI::IsMember({1, 3}));
+  add("--l2-recon-loss", model.l2_recon_loss, "mean square instead of mean difference");
+  add("--use-vgg-and-gan", model.use_vgg_and_gan, "false: reconstruction only");
+  add("--use-hinge-loss", model.use_hinge_loss, "false: binary cross entropy");
+  add("--discr-layers", model.discr_layers, "of the discriminator; each halves the sides");
+  add("--encdec-layer-mults", model.layer_mults, "channels of each layer, in dims; else 1 2 4 ...");
+  add("--encdec-num-resnet-blocks", model.num_resnet_blocks, "in the last layer, or in each");
+  add("--encdec-resnet-groups", model.resnet_groups, "of the norms; --dim is a multiple of it");
+  add("--encdec-first-conv-kernel-size", model.first_conv_kernel_size, "of the first layer");
+  add("--lookup-free-quantization", model.lookup_free_quantization,
+      "a code is the signs of the features; false: the nearest of a learnt codebook");
+}
+
+void add_quantizer_options(CLI::App& app, VqganConfig& model) {
+  const char* group = "Quantizer (lfq: lookup-free; vq: codebook)";
+  auto add = [&](const char* name, auto& value, const char* text) {
+    return declare(app, name, value, text, group);
+  };
+  auto& lfq = model.lfq;
+  add("--lfq-entropy-loss-weight", lfq.entropy_loss_weight, "of clear choices and of variety");
+  add("--lfq-diversity-gamma", lfq.diversity_gamma, "of variety among them");
+  add("--lfq-commitment-loss-weight", lfq.commitment_loss_weight, "of features near their code");
+  add("--lfq-num-codebooks", lfq.num_codebooks, "codes of a place");
+  add("--lfq-codebook-scale", lfq.codebook_scale, "codes are plus or minus this");
+  add("--lfq-frac-per-sample-entropy", lfq.frac_per_sample_entropy,
+      "of the places that the entropies look at; less takes less memory");
+  add("--lfq-use-code-agnostic-commit-loss", lfq.use_code_agnostic_commit_loss, "of magnitudes");
+  add("--lfq-projection-has-bias", lfq.projection_has_bias, "from and to the encoder's channels");
+  app.add_option("--lfq-soft-clamp-input-value", lfq.soft_clamp_input_value,
+                 "bounds features by tanh; at least the codebook's scale")
+      ->group(group);
+  add("--lfq-cosine-sim-project-in", lfq.cosine_sim_project_in, "project by cosine similarity");
+  app.add_option("--lfq-cosine-sim-project-in-scale", lfq.cosine_sim_project_in_scale,
+                 "times this; by default the codebook's scale")
+      ->group(group);
+  auto& vq = model.vq;
+  add("--vq-codebook-dim", vq.codebook_dim, "of a code");
+  add("--vq-decay", vq.decay, "of the codebook's moving average");
+  add("--vq-eps", vq.eps, "keeps codes that nobody uses finite");
+  add("--vq-commitment-weight", vq.commitment_weight, "of features near their code");
+  add("--vq-kmeans-init", vq.kmeans_init, "start from the first batch's means");
+  add("--vq-kmeans-iters", vq.kmeans_iters, "so many rounds");
+  add("--vq-use-cosine-sim", vq.use_cosine_sim, "false: Euclidean distance");
+  add("--vq-threshold-ema-dead-code", vq.threshold_ema_dead_code,
+      "codes that are used less are replaced by features; 0: never");
 }
 
 void add_stage_options(CLI::App& app, Options& o) {
   auto add = [&](const char* name, auto& value, const char* text) {
-    return app.add_option(name, value, text)->capture_default_str();
+    return declare(app, name, value, text, "Losses");
   };
-  add("--image-size", o.image_size, "the side of the square that pictures are cut to")->required();
-  add("--lr", o.lr, "learning rate of both optimizers");
-  add("--optimizer", o.optimizer, "adam, adamw or lion");
-  add("--weight-decay", o.weight_decay, "of parameters with 2 and more dimensions");
-  add("--max-grad-norm", o.stage.max_grad_norm, "of the generator; 0: not clipped");
-  add("--discr-max-grad-norm", o.stage.discr_max_grad_norm, "of the discriminator");
-  add("--apply-grad-penalty-every", o.stage.apply_grad_penalty_every, "steps");
-  add("--vgg", o.stage.vgg, "VGG16's weights, a .pt file with torchvision's names");
-  app.add_flag("--compat", o.stage.compat, "keep the faults of the trainer in Python");
+  app.add_option("--image-size", o.image_size, "the side of the square that pictures are cut to")
+      ->required()
+      ->group("Data");
+  app.add_option(
+         "--weights", o.weights,
+         "start from these: a vae.<step>.pt, vae.<step>.ema.pt or checkpoint, of here or of "
+         "the trainer in Python")
+      ->type_name("FILE")
+      ->group("Model");
+  add("--max-grad-norm", o.stage.max_grad_norm, "clips the generator's gradients; 0: not")
+      ->check(CLI::NonNegativeNumber);
+  add("--discr-max-grad-norm", o.stage.discr_max_grad_norm, "and the discriminator's")
+      ->check(CLI::NonNegativeNumber);
+  add("--apply-grad-penalty-every", o.stage.apply_grad_penalty_every,
+      "steps: the discriminator's gradient penalty")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--vgg", o.stage.vgg, "VGG16's weights, for the perceptual loss; else without")
+      ->type_name("FILE")
+      ->group("Losses");
+  app.add_flag(
+         "--compat", o.stage.compat,
+         "as the trainer in Python does it: the penalty in every step, sums in its order; slower")
+      ->group("Losses");
 }
 
 // All that can be known to be wrong before anything is read or written.
 void check_options(const Options& o) {
   o.model.check();
-  auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
-  if (o.image_size % o.model.divisor() != 0 || o.image_size < o.model.smallest_side()) {
-    refuse(c10::str("--image-size must be a multiple of ", o.model.divisor(), " and at least ",
-                    o.model.smallest_side(), " for ", o.model.layers, " layers and ",
-                    o.model.discr_layers, " discr-layers, but is ", o.image_size));
-  }
-  if (o.stage.apply_grad_penalty_every < 1) refuse("--apply-grad-penalty-every must be at least 1");
+  if (o.image_size % o.model.divisor() == 0 && o.image_size >= o.model.smallest_side()) return;
+  throw Error(c10::str("--image-size must be a multiple of ", o.model.divisor(), " and at least ",
+                       o.model.smallest_side(), " for ", o.model.layers, " layers and ",
+                       o.model.discr_layers, " discr-layers, but is ", o.image_size))
+      .kind(ErrorKind::usage);
 }
 
-int train(CLI::App& app, Options o, const Place& place) {
-  o.stage.optimizer.kind = optimizer_kind(o.optimizer);
-  o.stage.optimizer.lr = o.lr;
-  o.stage.optimizer.weight_decay = o.weight_decay;
-  if (o.stage.optimizer.kind == OptimizerKind::lion) o.stage.optimizer.betas = {0.9, 0.99};
+int train(const CLI::App& app, Options& o, const Place& place) {
+  o.stage.optimizer = optimizer_options(o.train);
   o.stage.device = place.device();
-
   const int channels = static_cast<int>(o.model.channels);
   auto pictures = [&](double flip) {
     return ImageFolder(o.train.folder, {.size = o.image_size, .channels = channels, .flip = flip});
   };
   const ImageFolder augmented = pictures(0.5), plain = pictures(0);
   check_sizes(o.train, augmented.size());
-  const RunFolder folder = open_run_folder(o.train, place, app.config_to_str(true, true));
-  TrainingData data(o.train, place, augmented, plain, {.to_float = {{"image", ToFloat::unit()}}});
   VqganStage stage(o.model, o.stage);
+  if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
+  const RunFolder folder = open_run_folder(app, o.train, place);
+  TrainingData data(o.train, place, augmented, plain, {.to_float = {{"image", ToFloat::unit()}}});
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
                       scheduler_options(o.train, place));
   return run(app, o.train, place, folder, scheduler);
@@ -111,20 +165,19 @@ int train(CLI::App& app, Options o, const Place& place) {
 }  // namespace millrace
 
 int main(int argc, char** argv) {
-  CLI::App app("Trains a VQGAN-VAE on a folder of pictures.");
-  millrace::Options options;
-  app.footer(
-      "\nExamples:\n"
-      "  train_vqgan photos --dim 64 --image-size 128 --batch-size 8 --num-train-steps 50000\n"
-      "  train_vqgan --config results/config.toml --resume\n"
-      "  torchrun --no-python --nproc-per-node 2 train_vqgan photos --dim 64 ...\n");
-  millrace::add_train_options(app, options.train);
-  millrace::add_stage_options(app, options);
-  millrace::add_model_options(app, options);
-  return millrace::main_of(app, argc, argv, [&] {
-    millrace::check_options(options);
-    return millrace::run_in_place(options.train, [&](const millrace::Place& place) {
-      return millrace::train(app, options, place);
-    });
+  using namespace millrace;
+  CommandLine line("train_vqgan",
+                   "Trains a VQGAN-VAE on a folder of pictures: an encoder that turns a picture "
+                   "into a small grid of codes, and a decoder that turns codes into a picture.",
+                   examples);
+  Options options;
+  add_train_options(line.app(), options.train);
+  add_stage_options(line.app(), options);
+  add_model_options(line.app(), options.model);
+  add_quantizer_options(line.app(), options.model);
+  return train_main(line, argc, argv, [&] {
+    check_options(options);
+    return run_in_place(options.train,
+                        [&](const Place& place) { return train(line.app(), options, place); });
   });
 }

@@ -47,6 +47,7 @@ RunFolder::RunFolder(fs::path folder, OldRun old) : folder_(std::move(folder)) {
         .at(folder_.string())
         .kind(ErrorKind::usage);
   }
+  if (old == OldRun::join) return;
   const auto entries = std::count_if(
       fs::directory_iterator(folder_), fs::directory_iterator(),
       [](const auto& entry) { return !is_half_written(entry.path().filename().string()); });

@@ -12,7 +12,9 @@
 
 namespace millrace {
 
-enum class OldRun : std::uint8_t { refuse, resume, clear };
+// What becomes of a run that the folder holds. `join`: this is another rank of the same run, and
+// rank 0 has looked after that.
+enum class OldRun : std::uint8_t { refuse, resume, clear, join };
 
 class RunFolder {
  public:

@@ -1,0 +1,182 @@
+// From options to a run: ranks, loaders, trackers, progress, and what is printed at the end.
+#include "tools/progress.h"
+#include "tools/train_options.h"
+
+#include <millrace/pipeline/error.h>
+#include <millrace/pipeline/log.h>
+#include <millrace/training/tracker.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <numeric>
+#include <utility>
+
+#include <c10/util/StringUtil.h>
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace {
+
+struct Parts {
+  AnyDataset train, valid;
+};
+
+// The same indices of both; without a validation part, the training part serves as one.
+Parts split(const TrainOptions& o, const AnyDataset& augmented, const AnyDataset& plain) {
+  if (o.valid_frac <= 0) return {augmented, plain};
+  const SplitOptions options{.valid_fraction = o.valid_frac, .seed = o.random_split_seed};
+  return {random_split(augmented, options).train, random_split(plain, options).valid};
+}
+
+// The rank's part of the validation set, or of its first batches: neighbours stay together, and no
+// sample is seen twice.
+Subset share_of(const AnyDataset& valid, const TrainOptions& o, const Place& place) {
+  std::int64_t size = valid->size();
+  if (o.valid_batches > 0) size = std::min(size, o.valid_batches * o.batch_size);
+  const std::int64_t world = place.world();
+  auto border = [&](std::int64_t rank) { return (size * rank + world - 1) / world; };
+  std::vector<std::int64_t> indices(
+      static_cast<std::size_t>(border(place.rank() + 1) - border(place.rank())));
+  std::iota(indices.begin(), indices.end(), border(place.rank()));
+  return Subset(valid, std::move(indices));
+}
+
+std::string ledger_name(int rank) {
+  return rank == 0 ? "errors.jsonl" : c10::str("errors.rank", rank, ".jsonl");
+}
+
+LoaderOptions for_training(const TrainOptions& o, const Place& place, LoaderOptions options) {
+  options.batch_size = o.batch_size;
+  options.shuffle = true;
+  options.seed = o.seed;
+  options.prefetch = o.prefetch;
+  options.pool = std::make_shared<Pool>(o.workers);
+  options.rank = place.rank();
+  options.world = place.world();
+  options.group = o.grad_accum_every;
+  options.errors.fail = o.on_error == "fail";
+  options.errors.max_fraction = o.max_error_share;
+  options.errors.ledger = std::filesystem::path(o.results_folder) / ledger_name(place.rank());
+  // Where a resumed run really goes on is in its checkpoint; here it keeps the ledger.
+  if (o.resume) options.position = Position{.seed = o.seed};
+  return options;
+}
+
+std::optional<Loader> validation_loader(const TrainOptions& o, const Place& place,
+                                        const AnyDataset& valid, LoaderOptions options) {
+  Subset share = share_of(valid, o, place);
+  if (share.size() == 0) return std::nullopt;
+  options.batch_size = o.batch_size;
+  options.prefetch = 1;
+  options.pool = std::make_shared<Pool>(1);
+  options.errors.fail = o.on_error == "fail";
+  options.errors.max_fraction = o.max_error_share;
+  return Loader(std::move(share), std::move(options));
+}
+
+LoaderOptions on_device(LoaderOptions options, const Place& place) {
+  if (place.accelerator) options.device = open_cuda_device(place.device().index());
+  return options;
+}
+
+// "loss 0.0123  discr_loss 1.02  31.4 items/s  data 0.3 %"
+std::string note_of(const StepReport& report) {
+  std::string note;
+  char text[64];
+  for (const auto& [name, value] : report.losses) {
+    std::snprintf(text, sizeof text, " %.4g  ", value);
+    note.append(name).append(text);
+  }
+  std::snprintf(text, sizeof text, "%.1f items/s  data %.1f %%", report.rates.items_per_second,
+                100 * report.rates.data_wait);
+  return note + text;
+}
+
+void print_result(const TrainOptions& o, const RunFolder& folder, const Scheduler& scheduler,
+                  int code) {
+  if (!o.json) {
+    std::printf("%lld steps done, results in %s\n", static_cast<long long>(scheduler.step()),
+                folder.path().c_str());
+    return;
+  }
+  const StepMeter::Rates whole = scheduler.rates();
+  nlohmann::ordered_json result{{"step", scheduler.step()},
+                                {"exit_code", code},
+                                {"steps_per_second", whole.steps_per_second},
+                                {"items_per_second", whole.items_per_second},
+                                {"data_wait", whole.data_wait}};
+  for (const auto& [name, value] : scheduler.last_logs()) result[name] = value;
+  std::printf("%s\n", result.dump().c_str());
+}
+
+}  // namespace
+
+TrainingData::TrainingData(const TrainOptions& o, const Place& place, const AnyDataset& augmented,
+                           const AnyDataset& plain, LoaderOptions options)
+    : train(split(o, augmented, plain).train, for_training(o, place, on_device(options, place))),
+      valid(validation_loader(o, place, split(o, augmented, plain).valid,
+                              on_device(options, place))) {}
+
+int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& body) {
+  const std::optional<Ranks> ranks = ranks_from_environment();
+  if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // rank 0 speaks
+  Place place;
+  place.accelerator = find_accelerator(o.device, ranks ? ranks->local_rank : 0);
+  if (o.mixed_precision == "fp16" && !place.accelerator) {
+    throw Error("--mixed-precision fp16 needs a GPU; on the CPU there is bf16")
+        .kind(ErrorKind::usage);
+  }
+  torch::manual_seed(o.seed);
+  if (o.threads > 0) torch::set_num_threads(o.threads);
+  if (!ranks) return body(place);
+  place.ranks =
+      std::make_unique<RankGroup>(*ranks, RankGroupOptions{.accelerator = place.accelerator.get()});
+  log(LogLevel::info, c10::str("rank 0 of ", ranks->world, " ranks: all are here"));
+  try {
+    const int code = body(place);
+    return code;
+  } catch (const std::exception& error) {
+    place.ranks->fail(error.what());
+    throw;
+  }
+}
+
+RunFolder open_run_folder(const CLI::App& app, const TrainOptions& o, const Place& place) {
+  const bool first = place.rank() == 0;
+  if (!first) place.ranks->barrier();  // it is made, or rank 0 has told why not
+  RunFolder folder(o.results_folder, first ? o.old_run() : OldRun::join);
+  if (first) {
+    folder.write_config("config.toml",
+                        CommandLine::toml(app, {"resume", "clear", "json", "quiet"}));
+  }
+  if (first && place.ranks) place.ranks->barrier();
+  return folder;
+}
+
+int run(const CLI::App& app, const TrainOptions& o, const Place& place, const RunFolder& folder,
+        Scheduler& scheduler) {
+  const std::int64_t first = o.resume ? scheduler.resume() : 0;
+  if (place.rank() > 0) return scheduler.run();
+  scheduler.add_tracker(std::make_unique<JsonLinesTracker>(folder / "metrics.jsonl", first));
+  auto board = std::make_unique<TensorBoardTracker>(folder.path(), first);
+  board->hyper_parameters(CommandLine::settings(app));
+  scheduler.add_tracker(std::move(board));
+  Progress progress({.what = "steps",
+                     .total = o.num_train_steps,
+                     .done = first,
+                     .unit = "steps",
+                     .files = false,
+                     .quiet = o.quiet});
+  scheduler.on_step([&](const StepReport& report) {
+    progress.update({.items = report.step - first, .note = note_of(report)});
+  });
+  const int code = scheduler.run();
+  progress.finish();
+  print_result(o, folder, scheduler, code);
+  return code;
+}
+
+}  // namespace millrace
