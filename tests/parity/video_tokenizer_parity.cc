@@ -61,7 +61,7 @@ class Run {
       compare_part("gen.multiscale_weight." + std::to_string(i), loss.multiscale_weights[i]);
     }
     loss.backward();
-    report_.gradients("gen", gradients(*model_), fixture_.with("grad/gen/"));
+    report_.gradients("gen", gradients(*model_), fixture_.with("grad/gen/"), true);
   }
 
   void discriminator() {
@@ -75,7 +75,7 @@ class Run {
       compare_part("discr.multiscale." + std::to_string(i), loss.multiscale[i]);
     }
     loss.total.backward();
-    report_.gradients("discr", gradients(*model_), fixture_.with("grad/discr/"));
+    report_.gradients("discr", gradients(*model_), fixture_.with("grad/discr/"), true);
   }
 
   void reconstruction() {
@@ -87,7 +87,7 @@ class Run {
     const torch::Tensor loss = made.square().mean();
     report_.loss("recon", loss, fixture_.tensor("loss/recon"));
     loss.backward();
-    report_.gradients("recon", gradients(*model_), fixture_.with("grad/recon/"));
+    report_.gradients("recon", gradients(*model_), fixture_.with("grad/recon/"), true);
     if (!fixture_.has("output/recon.codes")) return;
     const torch::Tensor codes = fixture_.tensor("output/recon.codes");
     report_.output("codes", quantized.indices, codes);
@@ -152,8 +152,9 @@ class Run {
  private:
   void compare_steps() {
     // Adam moves a parameter without a gradient by the sign of its rounding errors.
-    std::set<std::string> aimless = zero_gradients(fixture_.with("grad/discr/"));
-    for (const std::string& name : zero_gradients(fixture_.with("grad/gen/"))) {
+    const double zero = 10 * report_.tolerance().zero;
+    std::set<std::string> aimless = zero_gradients(fixture_.with("grad/discr/"), zero);
+    for (const std::string& name : zero_gradients(fixture_.with("grad/gen/"), zero)) {
       if (!name.starts_with("discr.")) aimless.insert(name);
     }
     auto moved = [&](NamedTensors tensors) {

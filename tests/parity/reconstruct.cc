@@ -1,0 +1,33 @@
+// reconstruct WEIGHTS INPUT OUTPUT: what a VQGAN makes of pictures, with the weights of any
+// trainer. INPUT holds "config" (JSON) and "img"; OUTPUT gets "recon" and "ids".
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/models/module_tensors.h>
+#include <millrace/training/models/vqgan.h>
+#include <millrace/training/weights.h>
+
+#include <cstdio>
+#include <exception>
+
+#include <torch/torch.h>
+
+int main(int argc, char** argv) {
+  using namespace millrace;
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: reconstruct WEIGHTS INPUT OUTPUT\n");
+    return 2;
+  }
+  try {
+    const Value input = read_checkpoint(argv[2]);
+    Vqgan model(VqganConfig::from_json(input["config"].as_string()));
+    load_weights(argv[1], state_tensors(*model));
+    torch::NoGradGuard no_grad;
+    model->eval();
+    const torch::Tensor pictures = input["img"].as_tensor();
+    write_checkpoint(argv[3], Dict{{"recon", model->reconstruct(pictures)},
+                                   {"ids", model->encode(pictures).indices}});
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "reconstruct: %s\n", error.what());
+    return 1;
+  }
+}
