@@ -12,15 +12,18 @@ python=/usr/bin/python3
 usage() {
   cat <<'TEXT'
 usage: tools/bench.sh decode|tokens|preprocess [--rounds N] [--only WORKLOAD...] [--peers PEER...] [--out DIR]
+       tools/bench.sh train [--rounds N] [--only MODEL...] [--pictures FOLDER] [--out DIR]
 
   decode      files to batches: images, clips, gifs, audio, meshes
   tokens      random rows of a 1.6 GB token cache to batches, .npy and Arrow
   preprocess  a folder of 500 JPEG files to one .npy: whole programs
+  train       train_vqgan beside the trainer in Python, on the CPU: tiny, small
 
   --rounds N  interleaved rounds, 3 by default; medians are reported
   --only ...  some workloads, e.g. --only clips gifs
   --peers ... some peers, e.g. --peers torchvision spdl
-  --out DIR   where results.md, results.json, results.jsonl and results.png go (build/bench-results)
+  --pictures  another folder of JPEGs to train on
+  --out DIR   where results.md, results.json, results.jsonl and results.png (train: train.md) go (build/bench-results)
 
 The first run fetches about 0.7 GB of media and 5 GB of peers into .deps/bench (or $MILLRACE_BENCH).
 Leave the machine alone while it measures: what other programs took is shown in every line, and a
@@ -29,7 +32,7 @@ TEXT
 }
 
 case ${1:-} in
-  decode | tokens | preprocess) group=$1 && shift ;;
+  decode | tokens | preprocess | train) group=$1 && shift ;;
   -h | --help) usage && exit 0 ;;
   *) usage >&2 && exit 2 ;;
 esac
@@ -58,6 +61,13 @@ install_peers() {
 
 mkdir -p "$work"
 phase "set-up" tools/setup.sh
+if [ "$group" = train ]; then
+  phase "release build" build release
+  phase "trainer in Python" environment trainers -r tests/parity/requirements.txt
+  phase "corpus" "$work/trainers/bin/python" tools/bench/corpus.py "$work/corpus"
+  phase "measurement" "$work/trainers/bin/python" tools/bench/train.py train --root . --work "$work" --out build/bench-results "$@"
+  exit
+fi
 phase "bench build" build bench
 phase "peers" install_peers
 phase "corpus" "$work/torch/bin/python" tools/bench/corpus.py "$work/corpus"
