@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 machine to a working Millrace: sets up, builds, and runs the main job on real
-# media: folders in, caches out, a look at what is in them. Safe to run again. What it makes is in
-# quickstart-out/.
+# media: folders in, caches out, a look at what is in them; then a small model trained on the pictures.
+# Safe to run again. What it makes is in quickstart-out/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/phases.sh
@@ -46,6 +46,21 @@ print("pyarrow:", table.num_rows, "rows of", ", ".join(table.schema.names))
 PYTHON
 }
 
+# A small VQGAN for two minutes at most; it ends in order when its time is up.
+train_a_model() {
+  local code=0
+  timeout --signal=TERM 120 $bin/train_vqgan $media/pictures --results-folder $out/vqgan --clear \
+    --image-size 64 --dim 32 --layers 3 --codebook-size 1024 --discr-layers 2 --batch-size 8 --lr 1e-3 \
+    --num-train-steps 400 --valid-frac 0.1 --save-results-every 50 --save-model-every 200 || code=$?
+  [ $code = 0 ] || [ $code = 124 ]
+  .deps/venv/bin/python - $out/vqgan <<'PYTHON'
+import json, sys
+lines = [json.loads(line) for line in open(f"{sys.argv[1]}/metrics.jsonl")]
+valid = [line["valid_ema_loss"] for line in lines if "valid_ema_loss" in line]
+print(f"validation loss {valid[0]:.3f} -> {valid[-1]:.3f}: {valid[0] / valid[-1]:.1f} times less, in {lines[-1]['step'] + 1} steps")
+PYTHON
+}
+
 tell() {
   cat <<TEXT
 $out/media/              real photos, clips, GIFs with captions, sounds and meshes
@@ -55,6 +70,9 @@ $out/*.errors.jsonl      what could not be read, once each ($(cat $out/*.errors.
 $out/*.png               contact sheets: look at pictures.png, clips.png, meshes.png, sounds.png
 $out/trace.json          what each thread did; open it in Perfetto
 $out/graph.dot           the task graph of one batch
+$out/vqgan/*.png         pictures beside what the model makes of them, every 50 steps; *.ema.png: its average
+$out/vqgan/checkpoint.*  go on with: train_vqgan --config $out/vqgan/config.toml --resume --num-train-steps 5000
+$out/vqgan/events.out.*  tensorboard --logdir $out/vqgan
 TEXT
 }
 
@@ -65,5 +83,6 @@ phase "what is in the folders" look_at_the_media
 phase "folders to caches" make_caches
 phase "what is in the caches" look_at_the_caches
 phase "the same files in Python" open_them_elsewhere
+phase "training a small VQGAN" train_a_model
 phase "where everything is" tell
 finish
