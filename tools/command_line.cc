@@ -214,6 +214,10 @@ std::vector<std::pair<std::string, std::string>> CommandLine::settings(const CLI
 namespace {
 
 std::string quoted(const std::string& text) {
+  // A literal, in which nothing is escaped: CLI11 does not take escapes back.
+  if (text.find_first_of("\"\\") != std::string::npos && text.find('\'') == std::string::npos) {
+    return "'" + text + "'";
+  }
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') result += '\\';

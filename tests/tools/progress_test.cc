@@ -27,6 +27,16 @@ TEST(Progress, TellsShareRateTimeLeftAndErrors) {
   EXPECT_EQ(progress.line({.items = 205}, 40).find('['), std::string::npos) << "no room for a bar";
 }
 
+TEST(Progress, TellsOfStepsWithoutFiles) {
+  Progress progress(
+      {.what = "steps", .total = 100, .unit = "steps", .files = false, .quiet = true});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const std::string line = progress.line({.items = 50, .note = "loss 0.5  data 0.1 %"}, 120);
+  EXPECT_NE(line.find(" steps/s  ETA "), std::string::npos) << line;
+  EXPECT_EQ(line.find("MB/s"), std::string::npos) << line;
+  EXPECT_TRUE(line.ends_with("  loss 0.5  data 0.1 %")) << line;
+}
+
 TEST(Progress, CountsWhatWasDoneBeforeForTheBarButNotForTheRate) {
   Progress progress({.what = "images", .total = 500, .done = 400, .quiet = true});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -95,6 +105,46 @@ TEST(CommandLine, ReadsConfigurationFilesAsFlags) {
   EXPECT_TRUE(called.flag);
   EXPECT_EQ(called.list, (std::vector<int>{1, 2, 3}));
   EXPECT_EQ(call({"--number", "9", "--config=" + config}).number, 9) << "the command line wins";
+}
+
+TEST(CommandLine, WritesAConfigurationThatReadsBackToTheBit) {
+  TemporaryFolder folder;
+  struct Options {
+    double third = 1.0 / 3, tiny = 3e-45;
+    bool yes = true, no = false;
+    std::string text = "a \"quoted\" name\\";
+    std::vector<int> list{1, 2}, none{};
+    std::string empty{};
+  };
+  auto declare_all = [](CLI::App& app, Options& o) {
+    declare(app, "--third", o.third, "a number", "Numbers");
+    declare(app, "--tiny", o.tiny, "another", "Numbers");
+    declare(app, "--yes", o.yes, "", "Words");
+    declare(app, "--no", o.no, "", "Words");
+    declare(app, "--text", o.text, "", "Words");
+    declare(app, "--list", o.list, "", "Lists");
+    declare(app, "--none", o.none, "", "Lists");
+    declare(app, "--empty", o.empty, "", "Lists");
+  };
+  Options written{.yes = false, .no = true};
+  CLI::App writer;
+  declare_all(writer, written);
+  const std::string file = (folder / "run.toml").string();
+  std::ofstream(file) << CommandLine::toml(writer);
+  Options read{.third = 0, .tiny = 0, .text = "", .list = {}};
+  CommandLine line("program", "A program.", "");
+  declare_all(line.app(), read);
+  std::vector<std::string> arguments{"program", "--config", file};
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  ASSERT_EQ(line.run(3, argv.data(), [] { return 0; }), 0) << CommandLine::toml(writer);
+  EXPECT_EQ(read.third, written.third);
+  EXPECT_EQ(read.tiny, written.tiny);
+  EXPECT_FALSE(read.yes);
+  EXPECT_TRUE(read.no);
+  EXPECT_EQ(read.text, written.text);
+  EXPECT_EQ(read.list, written.list);
+  EXPECT_TRUE(read.none.empty());
 }
 
 TEST(CommandLine, EndsWithTheCodesThatScriptsKnow) {
