@@ -97,6 +97,13 @@ TEST(Optimizer, EqualsThePythonPackagesOver200Steps) {
     EXPECT_LT(run(optimizer, parameters, want["noise"], track, 0, 200), 1e-6) << name;
     EXPECT_GT((track[199] - track[0]).abs().max().item<double>(), 1e-3) << name;
 
+    // Operation by operation it is the same to the last bit.
+    std::vector<torch::Tensor> exact = copies(want["start"]);
+    OptimizerOptions in_order = options;
+    in_order.as_in_python = true;
+    Optimizer third(exact, in_order);
+    EXPECT_EQ(run(third, exact, want["noise"], track, 0, 200), 0) << name;
+
     // Goes on from Python's state after 100 steps.
     std::vector<torch::Tensor> resumed = copies(reference_run["middle"]["params"]);
     Optimizer second(resumed, options);

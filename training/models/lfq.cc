@@ -89,7 +89,7 @@ Quantized LfqImpl::forward(const torch::Tensor& features) {
   if (transpose) {
     x = x.movedim(1, -1);
     outer = x.sizes().slice(1, static_cast<std::size_t>(x.dim()) - 2).vec();
-    x = x.reshape({x.size(0), -1, x.size(-1)});
+    x = x.reshape({x.size(0), -1, x.size(-1)}).contiguous();
   }
   if (x.size(-1) != options_.dim) {
     throw Error(c10::str("the quantizer takes ", options_.dim, " channels, but got ", x.size(-1)))
