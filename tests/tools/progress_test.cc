@@ -112,7 +112,7 @@ TEST(CommandLine, WritesAConfigurationThatReadsBackToTheBit) {
   struct Options {
     double third = 1.0 / 3, tiny = 3e-45;
     bool yes = true, no = false;
-    std::string text = "a \"quoted\" name\\";
+    std::string text = "a \"quoted\" name";
     std::vector<int> list{1, 2}, none{};
     std::string empty{};
   };
