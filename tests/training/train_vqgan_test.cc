@@ -263,7 +263,7 @@ TEST_F(TrainVqgan, ItsConfigurationIsACommandLine) {
   EXPECT_EQ(without_folder("first"), without_folder("second"));
   EXPECT_NE(without_folder("first").find("\nbetas = [0.5, 0.75]\n"), std::string::npos)
       << without_folder("first");
-  EXPECT_NE(without_folder("first").find("\nema-power = 0.66666666666666663\n"), std::string::npos)
+  EXPECT_NE(without_folder("first").find("\nema-power = 0.6666666666666666\n"), std::string::npos)
       << without_folder("first");
 }
 
