@@ -1,15 +1,14 @@
 // Finds out which rank this is, and opens the library that talks to the others.
+#include "tools/run_time_library.h"
+
 #include <millrace/pipeline/error.h>
 #include <millrace/training/rank_store.h>
 
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
-#include <vector>
 
-#include <dlfcn.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -18,8 +17,6 @@
 namespace millrace {
 
 namespace {
-
-constexpr const char* module_name = "libmillrace_ranks.so";
 
 [[noreturn]] void refuse(const std::string& reason) {
   throw Error(reason).stage("ranks").kind(ErrorKind::usage);
@@ -41,30 +38,12 @@ int number(const char* name, int low, int high) {
   return value;
 }
 
-// Beside the program, where the build and the installation put it.
-std::vector<std::filesystem::path> candidate_places() {
-  std::vector<std::filesystem::path> places;
-  Dl_info self{};
-  if (dladdr(reinterpret_cast<void*>(&candidate_places), &self) != 0 && self.dli_fname) {
-    std::error_code ignored;
-    auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
-    places.push_back(program.parent_path() / ".." / "lib" / module_name);
-    places.push_back(program.parent_path() / module_name);
-  }
-  return places;
-}
-
 void* open_module() {
   static void* module = nullptr;
   if (module != nullptr) return module;
   setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // a lost store is told in one line, by us
-  for (const auto& place : candidate_places()) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(place, ignored)) continue;
-    module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (module == nullptr) refuse(dlerror());
-    return module;
-  }
+  module = open_beside_program("libmillrace_ranks.so");
+  if (module != nullptr) return module;
   refuse(
       "this build cannot share work between ranks (MILLRACE_TRAINING was off); use --shard i/n and "
       "unset WORLD_SIZE");
@@ -159,8 +138,7 @@ void prepare_rank_store() {
 std::unique_ptr<RankStore> open_rank_store(const Ranks& ranks) {
   void* module = open_module();
   using Open = RankStore* (*)(const Ranks*, std::string*);
-  auto open = reinterpret_cast<Open>(dlsym(module, "millrace_open_rank_store"));
-  if (open == nullptr) refuse(std::string(module_name) + " is of another version");
+  auto open = reinterpret_cast<Open>(function_of(module, "millrace_open_rank_store"));
   std::string error;
   std::unique_ptr<RankStore> store(open(&ranks, &error));
   if (store == nullptr) {
