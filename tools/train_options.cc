@@ -1,9 +1,8 @@
 #include "tools/train_options.h"
 
-#include <millrace/pipeline/error.h>
+#include "tools/run_time_library.h"
 
-#include <c10/util/Exception.h>
-#include <c10/util/StringUtil.h>
+#include <millrace/pipeline/error.h>
 
 namespace millrace {
 
@@ -116,56 +115,15 @@ void add_train_options(CLI::App& app, TrainOptions& o) {
   add_result_options(app, o);
 }
 
-OptimizerOptions optimizer_options(const TrainOptions& o) {
-  OptimizerOptions options{.kind = optimizer_kind(o.optimizer),
-                           .lr = o.lr,
-                           .eps = o.eps,
-                           .weight_decay = o.weight_decay};
-  if (options.kind == OptimizerKind::lion) options.betas = {0.9, 0.99};
-  if (o.betas.size() == 2) options.betas = {o.betas[0], o.betas[1]};
-  return options;
-}
-
-SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
-  SchedulerOptions options{.num_train_steps = o.num_train_steps,
-                           .grad_accum_every = o.grad_accum_every,
-                           .save_results_every = o.save_results_every,
-                           .save_model_every = o.save_model_every,
-                           .checkpoint_every = o.checkpoint_every,
-                           .keep = o.keep,
-                           .valid_batches = o.valid_batches,
-                           .use_ema = o.use_ema,
-                           .ema = o.ema,
-                           .schedule = o.lr_schedule,
-                           .precision = precision(o.mixed_precision),
-                           .max_bad_steps = o.max_bad_steps,
-                           .ranks = place.ranks.get(),
-                           .accelerator = place.accelerator.get()};
-  options.schedule.kind = schedule_kind(o.schedule);
-  options.schedule.steps = o.num_train_steps;
-  return options;
-}
-
-void check_sizes(const TrainOptions& o, std::int64_t samples) {
-  const auto training =
-      static_cast<std::int64_t>((1 - o.valid_frac) * static_cast<double>(samples));
-  if (training >= o.batch_size && (o.valid_frac <= 0 || training < samples)) return;
-  throw Error(c10::str("there are ", samples, " files, ", training,
-                       " of them for training: too few for batches of ", o.batch_size))
-      .at(o.folder)
-      .hint(c10::str("Give more files, a smaller --batch-size, or another --valid-frac (now ",
-                     o.valid_frac, ")"))
-      .kind(ErrorKind::usage);
-}
-
-int train_main(CommandLine& line, int argc, char** argv, const std::function<int()>& body) {
-  return line.run(argc, argv, [&] {
-    try {
-      return body();
-    } catch (const c10::Error& error) {
-      throw Error(error.what_without_backtrace()).stage("libtorch");
-    }
-  });
+int run_trainer(const std::string& name, const CLI::App& app, void* options) {
+  void* trainers = open_beside_program("libmillrace_trainers.so");
+  if (trainers == nullptr) {
+    throw Error("libmillrace_trainers.so is neither beside this program nor in ../lib")
+        .hint("Install Millrace anew: cmake --install")
+        .kind(ErrorKind::usage);
+  }
+  using Entry = int (*)(const CLI::App*, void*);
+  return reinterpret_cast<Entry>(function_of(trainers, name))(&app, options);
 }
 
 }  // namespace millrace

@@ -1,20 +1,14 @@
 // What all trainers have in common on their command lines: the seeds' options with dashes, each
-// also a key of a TOML file (--config), and the way from them to loaders and the scheduler.
+// also a key of a TOML file (--config). A trainer's program knows its options and nothing more, so
+// that it answers at once; what runs them is in a library that it opens then (train_run.h).
 #pragma once
 
 #include "tools/command_line.h"
 
-#include <millrace/pipeline/loader.h>
-#include <millrace/pipeline/subset.h>
-#include <millrace/training/accelerator.h>
-#include <millrace/training/optimizer.h>
-#include <millrace/training/rank_group.h>
-#include <millrace/training/scheduler.h>
+#include <millrace/training/ema.h>
+#include <millrace/training/schedule.h>
 
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,52 +49,12 @@ struct TrainOptions {
   bool clear = false;
   bool json = false;
   bool quiet = false;
-
-  OldRun old_run() const {
-    return resume ? OldRun::resume : clear ? OldRun::clear : OldRun::refuse;
-  }
-};
-
-// Where this process stands: its GPU, and its place among the ranks. Either may be missing.
-struct Place {
-  std::unique_ptr<Accelerator> accelerator;
-  std::unique_ptr<RankGroup> ranks;
-
-  int rank() const { return ranks ? ranks->rank() : 0; }
-  int world() const { return ranks ? ranks->world() : 1; }
-  torch::Device device() const { return accelerator ? accelerator->device() : torch::kCPU; }
 };
 
 void add_train_options(CLI::App& app, TrainOptions& options);
-OptimizerOptions optimizer_options(const TrainOptions& options);
-SchedulerOptions scheduler_options(const TrainOptions& options, const Place& place);
 
-// Throws an Error of kind usage that names the numbers if so many samples give no batch.
-void check_sizes(const TrainOptions& options, std::int64_t samples);
-
-// Finds the GPU, joins the ranks that the environment tells of, seeds, and runs `body`. If that
-// fails on one rank, the others are told why.
-int run_in_place(const TrainOptions& options, const std::function<int(const Place&)>& body);
-
-// The folder of the run: rank 0 makes it, refuses or clears what is there, and leaves the whole
-// configuration in it: config.toml, which --config takes.
-RunFolder open_run_folder(const CLI::App& app, const TrainOptions& options, const Place& place);
-
-// The split, and a loader over this rank's share of each part. `augmented` and `plain` are the same
-// files, with and without what is random; validation sees the latter.
-struct TrainingData {
-  TrainingData(const TrainOptions& options, const Place& place, const AnyDataset& augmented,
-               const AnyDataset& plain, LoaderOptions loader_options);
-
-  Loader train;
-  std::optional<Loader> valid;  // none where there are fewer samples than ranks
-};
-
-// Resumes if asked to, adds the trackers, shows progress, trains, and prints the result.
-int run(const CLI::App& app, const TrainOptions& options, const Place& place,
-        const RunFolder& folder, Scheduler& scheduler);
-
-// Parses, runs `body`, and turns errors, LibTorch's as well, into one line and an exit code.
-int train_main(CommandLine& line, int argc, char** argv, const std::function<int()>& body);
+// Opens the library millrace_trainers, which links LibTorch, and calls its function `name`, an
+// int(const CLI::App*, void* options).
+int run_trainer(const std::string& name, const CLI::App& app, void* options);
 
 }  // namespace millrace

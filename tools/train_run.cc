@@ -1,6 +1,7 @@
 // From options to a run: ranks, loaders, trackers, progress, and what is printed at the end.
+#include "tools/train_run.h"
+
 #include "tools/progress.h"
-#include "tools/train_options.h"
 
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
@@ -12,6 +13,7 @@
 #include <numeric>
 #include <utility>
 
+#include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 #include <nlohmann/json.hpp>
 #include <torch/torch.h>
@@ -112,7 +114,53 @@ void print_result(const TrainOptions& o, const RunFolder& folder, const Schedule
   std::printf("%s\n", result.dump().c_str());
 }
 
+OldRun old_run(const TrainOptions& o) {
+  return o.resume ? OldRun::resume : o.clear ? OldRun::clear : OldRun::refuse;
+}
+
 }  // namespace
+
+OptimizerOptions optimizer_options(const TrainOptions& o) {
+  OptimizerOptions options{.kind = optimizer_kind(o.optimizer),
+                           .lr = o.lr,
+                           .eps = o.eps,
+                           .weight_decay = o.weight_decay};
+  if (options.kind == OptimizerKind::lion) options.betas = {0.9, 0.99};
+  if (o.betas.size() == 2) options.betas = {o.betas[0], o.betas[1]};
+  return options;
+}
+
+SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
+  SchedulerOptions options{.num_train_steps = o.num_train_steps,
+                           .grad_accum_every = o.grad_accum_every,
+                           .save_results_every = o.save_results_every,
+                           .save_model_every = o.save_model_every,
+                           .checkpoint_every = o.checkpoint_every,
+                           .keep = o.keep,
+                           .valid_batches = o.valid_batches,
+                           .use_ema = o.use_ema,
+                           .ema = o.ema,
+                           .schedule = o.lr_schedule,
+                           .precision = precision(o.mixed_precision),
+                           .max_bad_steps = o.max_bad_steps,
+                           .ranks = place.ranks.get(),
+                           .accelerator = place.accelerator.get()};
+  options.schedule.kind = schedule_kind(o.schedule);
+  options.schedule.steps = o.num_train_steps;
+  return options;
+}
+
+void check_sizes(const TrainOptions& o, std::int64_t samples) {
+  const auto training =
+      static_cast<std::int64_t>((1 - o.valid_frac) * static_cast<double>(samples));
+  if (training >= o.batch_size && (o.valid_frac <= 0 || training < samples)) return;
+  throw Error(c10::str("there are ", samples, " files, ", training,
+                       " of them for training: too few for batches of ", o.batch_size))
+      .at(o.folder)
+      .hint(c10::str("Give more files, a smaller --batch-size, or another --valid-frac (now ",
+                     o.valid_frac, ")"))
+      .kind(ErrorKind::usage);
+}
 
 TrainingData::TrainingData(const TrainOptions& o, const Place& place, const AnyDataset& augmented,
                            const AnyDataset& plain, LoaderOptions options)
@@ -147,7 +195,7 @@ int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& 
 RunFolder open_run_folder(const CLI::App& app, const TrainOptions& o, const Place& place) {
   const bool first = place.rank() == 0;
   if (!first) place.ranks->barrier();  // it is made, or rank 0 has told why not
-  RunFolder folder(o.results_folder, first ? o.old_run() : OldRun::join);
+  RunFolder folder(o.results_folder, first ? old_run(o) : OldRun::join);
   if (first) {
     folder.write_config("config.toml",
                         CommandLine::toml(app, {"resume", "clear", "json", "quiet"}));
@@ -177,6 +225,14 @@ int run(const CLI::App& app, const TrainOptions& o, const Place& place, const Ru
   progress.finish();
   print_result(o, folder, scheduler, code);
   return code;
+}
+
+int run_guarded(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const c10::Error& error) {
+    throw Error(error.what_without_backtrace()).stage("libtorch");
+  }
 }
 
 }  // namespace millrace

@@ -1,18 +1,7 @@
 // Trains the VQGAN-VAE of Muse on a folder of pictures.
-#include "tools/train_options.h"
-
-#include <millrace/datasets/image_folder.h>
-#include <millrace/pipeline/error.h>
-#include <millrace/pipeline/loader.h>
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/scheduler.h>
-#include <millrace/training/stages/vqgan_stage.h>
-#include <millrace/training/weights.h>
+#include "tools/vqgan_options.h"
 
 #include <string>
-
-#include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {
@@ -37,14 +26,6 @@ What it leaves in the results folder:
 The perceptual loss needs VGG16's weights: in Python,
   torch.save(torchvision.models.vgg16(weights="DEFAULT").state_dict(), "vgg16.pt")
 )";
-
-struct Options {
-  TrainOptions train;
-  VqganConfig model{.dim = 0};
-  VqganStageOptions stage;
-  std::int64_t image_size = 0;
-  std::string weights;
-};
 
 void add_model_options(CLI::App& app, VqganConfig& model) {
   auto add = [&](const char* name, auto& value, const char* text) {
@@ -104,7 +85,7 @@ void add_quantizer_options(CLI::App& app, VqganConfig& model) {
       "codes that are used less are replaced by features; 0: never");
 }
 
-void add_stage_options(CLI::App& app, Options& o) {
+void add_stage_options(CLI::App& app, VqganTrainOptions& o) {
   auto add = [&](const char* name, auto& value, const char* text) {
     return declare(app, name, value, text, "Losses");
   };
@@ -133,34 +114,6 @@ void add_stage_options(CLI::App& app, Options& o) {
       ->group("Losses");
 }
 
-// All that can be known to be wrong before anything is read or written.
-void check_options(const Options& o) {
-  o.model.check();
-  if (o.image_size % o.model.divisor() == 0 && o.image_size >= o.model.smallest_side()) return;
-  throw Error(c10::str("--image-size must be a multiple of ", o.model.divisor(), " and at least ",
-                       o.model.smallest_side(), " for ", o.model.layers, " layers and ",
-                       o.model.discr_layers, " discr-layers, but is ", o.image_size))
-      .kind(ErrorKind::usage);
-}
-
-int train(const CLI::App& app, Options& o, const Place& place) {
-  o.stage.optimizer = optimizer_options(o.train);
-  o.stage.device = place.device();
-  const int channels = static_cast<int>(o.model.channels);
-  auto pictures = [&](double flip) {
-    return ImageFolder(o.train.folder, {.size = o.image_size, .channels = channels, .flip = flip});
-  };
-  const ImageFolder augmented = pictures(0.5), plain = pictures(0);
-  check_sizes(o.train, augmented.size());
-  VqganStage stage(o.model, o.stage);
-  if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
-  TrainingData data(o.train, place, augmented, plain, {.to_float = {{"image", ToFloat::unit()}}});
-  Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
-                      scheduler_options(o.train, place));
-  return run(app, o.train, place, folder, scheduler);
-}
-
 }  // namespace
 }  // namespace millrace
 
@@ -170,14 +123,11 @@ int main(int argc, char** argv) {
                    "Trains a VQGAN-VAE on a folder of pictures: an encoder that turns a picture "
                    "into a small grid of codes, and a decoder that turns codes into a picture.",
                    examples);
-  Options options;
+  VqganTrainOptions options;
   add_train_options(line.app(), options.train);
   add_stage_options(line.app(), options);
   add_model_options(line.app(), options.model);
   add_quantizer_options(line.app(), options.model);
-  return train_main(line, argc, argv, [&] {
-    check_options(options);
-    return run_in_place(options.train,
-                        [&](const Place& place) { return train(line.app(), options, place); });
-  });
+  return line.run(argc, argv,
+                  [&] { return run_trainer("millrace_train_vqgan", line.app(), &options); });
 }
