@@ -86,6 +86,12 @@ std::vector<std::string> files_of(const fs::path& cache) {
 
 class Faults : public testing::TestWithParam<Format> {
  protected:
+  void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "the thread sanitizer does not let a child of fork() start threads";
+#endif
+  }
+
   TemporaryFolder folder_;
 };
 
