@@ -139,6 +139,8 @@ TableRows match_table(const std::vector<CaptionRow>& rows, StemPairs& pairs) {
 }  // namespace
 
 struct AudioFolder::State {
+  explicit State(StemPairs found) : pairs(std::move(found)) {}
+
   StemPairs pairs;
   TableRows table;
   bool from_table = false;

@@ -22,7 +22,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -84,6 +83,32 @@ class ShardWriter {
   std::unique_ptr<State> state_;
 };
 
+// The sources of a shard, to go through with for.
+class SourceRange {
+ public:
+  class Iterator {
+   public:
+    explicit Iterator(std::int64_t source) : source_(source) {}
+    std::int64_t operator*() const { return source_; }
+    Iterator& operator++() {
+      ++source_;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    std::int64_t source_;
+  };
+  SourceRange(std::int64_t first, std::int64_t last) : first_(first), last_(last) {}
+  Iterator begin() const { return Iterator(first_); }
+  Iterator end() const { return Iterator(last_); }
+  std::int64_t front() const { return first_; }
+  std::size_t size() const { return static_cast<std::size_t>(last_ - first_); }
+
+ private:
+  std::int64_t first_, last_;
+};
+
 class CacheWriter {
  public:
   // Throws if the schema does not fit the format, if there is not enough room for rows of fixed
@@ -96,7 +121,7 @@ class CacheWriter {
   // The finished cache of this plan is there; nothing is left to do.
   bool complete() const;
   std::int64_t shards() const;
-  auto range(std::int64_t shard) const { return std::views::iota(first(shard), first(shard + 1)); }
+  SourceRange range(std::int64_t shard) const { return {first(shard), first(shard + 1)}; }
   // Asks the disk, so that what other processes finished counts.
   bool done(std::int64_t shard) const;
   std::vector<std::int64_t> missing() const;

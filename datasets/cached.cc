@@ -68,7 +68,7 @@ class Appender {
   void put(std::int64_t index, const Put& append) {
     if (!shard_) shard_.emplace(writer_.begin(missing_[next_]));
     append(*shard_, CacheSource{.name = dataset_.describe(index)});
-    if (index + 1 < *std::ranges::end(writer_.range(missing_[next_]))) return;
+    if (index + 1 < *writer_.range(missing_[next_]).end()) return;
     shard_->finish();
     shard_.reset();
     ++next_;
