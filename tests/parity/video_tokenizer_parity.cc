@@ -1,3 +1,4 @@
+#include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 #include "tests/parity/perceptual_net.h"
 
@@ -36,7 +37,7 @@ class Run {
       : fixture_(fixture), report_(report), model_(config_of(fixture)) {
     model_->set_perceptual_net(perceptual_net(fixture, "param/vgg."));
     model_->set_draws(draws_);
-    load();
+    load_weights(fixture_, *model_, "vgg.");
     model_->train(was_training());
     video_ = fixture.tensor("input/video");
     if (fixture.has("input/cond")) options_.video.cond = fixture.tensor("input/cond");
@@ -109,7 +110,7 @@ class Run {
   // Generator and discriminators take turns, each with a batch of its own.
   void steps() {
     if (!fixture_.has("step/config")) return;
-    load();
+    load_weights(fixture_, *model_, "vgg.");
     clear();
     model_->train();
     NamedTensors recorded = fixture_.with("step/rand/");
@@ -176,21 +177,6 @@ class Run {
   }
 
   void clear() { model_->zero_grad(/*set_to_none=*/true); }
-
-  void load() {
-    NamedTensors parameters = parameter_tensors(*model_);
-    Dict wanted;
-    for (const auto& [name, tensor] : fixture_.with("param/")) {
-      if (!name.starts_with("vgg.")) wanted.set(name, tensor);
-    }
-    copy_tensors(wanted, parameters, "the fixture");
-    torch::NoGradGuard no_grad;
-    for (auto& item : model_->named_buffers()) {
-      if (fixture_.has("buffer/" + item.key())) {
-        item.value().copy_(fixture_.tensor("buffer/" + item.key()));
-      }
-    }
-  }
 
   void compare_part(const std::string& name, const torch::Tensor& ours) {
     if (fixture_.has("loss/" + name)) report_.loss(name, ours, fixture_.tensor("loss/" + name));

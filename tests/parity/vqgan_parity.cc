@@ -1,3 +1,4 @@
+#include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 #include "tests/parity/perceptual_net.h"
 
@@ -41,7 +42,7 @@ class Run {
         model_(VqganConfig::from_json(fixture.config())) {
     model_->set_perceptual_net(perceptual_net(fixture, "param/_vgg."));
     model_->set_draws(draws_);
-    load();
+    load_weights(fixture_, *model_, "_vgg.");
     // A fixture does not say whether it was made in training mode; its quantizer does: outside
     // training it has neither a loss nor gradients.
     const bool trained = !fixture.has("loss/quantizer_aux") ||
@@ -118,7 +119,7 @@ class Run {
   // Generator and discriminator take turns, each with a picture batch of its own.
   void steps() {
     if (!fixture_.has("step/config")) return;
-    load();
+    load_weights(fixture_, *model_, "_vgg.");
     clear(*model_);
     model_->train();
     model_->set_draws(fixture_.draws("step/rand/"));
@@ -160,21 +161,6 @@ class Run {
   }
 
  private:
-  void load() {
-    NamedTensors parameters = parameter_tensors(*model_);
-    Dict wanted;
-    for (const auto& [name, tensor] : fixture_.with("param/")) {
-      if (!name.starts_with("_vgg.")) wanted.set(name, tensor);
-    }
-    copy_tensors(wanted, parameters, "the fixture");
-    torch::NoGradGuard no_grad;
-    for (auto& item : model_->named_buffers()) {
-      if (fixture_.has("buffer/" + item.key())) {
-        item.value().copy_(fixture_.tensor("buffer/" + item.key()));
-      }
-    }
-  }
-
   void compare_part(const std::string& name, const torch::Tensor& ours) {
     if (fixture_.has("loss/" + name)) report_.loss(name, ours, fixture_.tensor("loss/" + name));
   }

@@ -1,6 +1,6 @@
 // The program train_vqgan from outside: told to stop, called wrongly, on a full disk. Killed with
 // -9 it is in tests/faults/train_killed.py.
-#include "tests/reference.h"
+#include "tests/training/child_program.h"
 
 #include <millrace/decoders/image_write.h>
 #include <millrace/pipeline/random.h>
@@ -24,26 +24,6 @@ namespace millrace {
 namespace {
 
 using namespace std::chrono_literals;
-
-void make_pictures(const std::filesystem::path& folder, int count) {
-  std::filesystem::create_directories(folder);
-  for (int i = 0; i < count; ++i) {
-    Array picture = Array::empty(DType::uint8, {20, 24, 3});
-    Random random(1, 0, i, "picture");
-    for (std::uint8_t& value : picture.as<std::uint8_t>())
-      value = static_cast<std::uint8_t>(random());
-    std::vector<std::byte> png;
-    ASSERT_TRUE(encode_png(picture, {}, png).ok());
-    std::ofstream(folder / (std::to_string(i) + ".png"), std::ios::binary)
-        .write(reinterpret_cast<const char*>(png.data()), static_cast<std::streamsize>(png.size()));
-  }
-}
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 // A run as a child process.
 class Program {

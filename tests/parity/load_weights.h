@@ -1,0 +1,32 @@
+// A fixture's parameters and buffers into a model.
+#pragma once
+
+#include "tests/parity/fixture.h"
+
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/models/module_tensors.h>
+
+#include <string>
+
+#include <torch/torch.h>
+
+namespace millrace {
+
+// `perceptual`: how the names of the perceptual net begin, which is not part of our models.
+inline void load_weights(const Fixture& fixture, torch::nn::Module& model,
+                         const std::string& perceptual) {
+  NamedTensors parameters = parameter_tensors(model);
+  Dict wanted;
+  for (const auto& [name, tensor] : fixture.with("param/")) {
+    if (!name.starts_with(perceptual)) wanted.set(name, tensor);
+  }
+  copy_tensors(wanted, parameters, "the fixture");
+  torch::NoGradGuard no_grad;
+  for (auto& item : model.named_buffers()) {
+    if (fixture.has("buffer/" + item.key())) {
+      item.value().copy_(fixture.tensor("buffer/" + item.key()));
+    }
+  }
+}
+
+}  // namespace millrace
