@@ -176,8 +176,9 @@ def random_lfq(lot):
 
 
 def random_vq(lot):
-    return {"lookup_free_quantization": False, "vq_codebook_dim": lot.choice([8, 12, 16]), "vq_decay": lot.choice([0.8, 0.99]), "vq_kmeans_init": False,
-            "vq_commitment_weight": lot.choice([0.25, 1.0]), "vq_use_cosine_sim": lot.random() < 0.5}
+    options = {"codebook_dim": [8, 12, 16], "decay": [0.8, 0.99], "kmeans_init": [False], "commitment_weight": [0.25, 1.0], "use_cosine_sim": [True, True, False],
+               "eps": [1e-3]}
+    return {"lookup_free_quantization": False, **{"vq_" + name: lot.choice(values) for name, values in options.items() if lot.random() < 0.7}}
 
 
 def random_case(lot):

@@ -35,6 +35,24 @@ TEST(Vqgan, CodesGiveTheReconstructionBack) {
   }
 }
 
+// What parity_check sees as rounding errors only, which grow where codes are close to each other.
+TEST(Vqgan, CodebookRoundsAsThePackageDoes) {
+  for (std::int64_t batch : {1, 2}) {
+    torch::manual_seed(1);
+    VectorQuantizer quantizer(VectorQuantizerOptions{
+        .dim = 24, .codebook_size = 16, .codebook_dim = 8, .use_cosine_sim = true});
+    const torch::Tensor codes = quantizer->forward(torch::rand({batch, 24, 4, 6})).features;
+    EXPECT_TRUE(codes.is_contiguous(torch::MemoryFormat::ChannelsLast)) << "batch " << batch;
+    const auto buffers = quantizer->named_buffers();
+    const torch::Tensor sizes = buffers["_codebook.cluster_size"];
+    const torch::Tensor total = sizes.sum(-1, true);
+    const torch::Tensor smooth = (sizes + 1e-5) / (total + 16 * 1e-5) * total;
+    auto unit = [](const torch::Tensor& x) { return x / x.norm(2, -1, true).clamp_min(1e-12); };
+    const torch::Tensor means = buffers["_codebook.embed_avg"] / smooth.unsqueeze(-1);
+    EXPECT_TRUE(torch::equal(buffers["_codebook.embed"], unit(unit(means))));
+  }
+}
+
 TEST(Vqgan, SaysWhichSizeItCannotTake) {
   Vqgan model(tiny());
   try {
@@ -57,6 +75,8 @@ TEST(Vqgan, ConfigurationGoesThroughJson) {
   const VqganConfig again = VqganConfig::from_json(config.to_json());
   EXPECT_EQ(again.to_json(), config.to_json());
   EXPECT_EQ(again.layer_dims(), (std::vector<std::int64_t>{16, 48}));
+  // As in Python, arguments of the codebook replace the default ones.
+  EXPECT_FALSE(VqganConfig::from_json(R"({"dim": 16, "vq_codebook_dim": 8})").vq.kmeans_init);
   EXPECT_THROW(VqganConfig::from_json(R"({"dim": 16, "dimm": 3})"), Error);
   EXPECT_THROW(VqganConfig::from_json(R"({"dim": "wide"})"), Error);
 }

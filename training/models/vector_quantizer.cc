@@ -30,7 +30,9 @@ CodebookImpl::CodebookImpl(const VectorQuantizerOptions& options) : options_(opt
 }
 
 torch::Tensor CodebookImpl::distances(const torch::Tensor& x, const torch::Tensor& codes) const {
-  const torch::Tensor products = torch::matmul(x, codes.t());
+  // In the package's batch of one codebook: a product of matrices alone may round otherwise.
+  const torch::Tensor products =
+      torch::einsum("hnd,hcd->hnc", {x.unsqueeze(0), codes.unsqueeze(0)})[0];
   if (options_.use_cosine_sim) return products;
   const torch::Tensor squares =
       x.square().sum(-1, true) + codes.square().sum(-1).unsqueeze(0) - 2 * products;
@@ -98,7 +100,8 @@ void CodebookImpl::follow(const torch::Tensor& x, const torch::Tensor& indices) 
       (cluster_size_ + options_.eps) /
       (total + static_cast<double>(options_.codebook_size) * options_.eps) * total;
   torch::Tensor codes = embed_avg_ / smooth.unsqueeze(-1);
-  if (options_.use_cosine_sim) codes = unit(codes);
+  // Twice, for so the package does: what rounds in the last bit decides between codes.
+  if (options_.use_cosine_sim) codes = unit(unit(codes));
   embed_.copy_(codes);
   replace_dead(x);
 }
@@ -134,7 +137,7 @@ Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
   // Always in 32 bits, whatever precision the rest runs in.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::int64_t batch = features.size(0), height = features.size(2), width = features.size(3);
-  torch::Tensor x = features.to(torch::kFloat32).flatten(2).transpose(1, 2);
+  torch::Tensor x = features.to(torch::kFloat32).permute({0, 2, 3, 1}).flatten(1, 2);
   if (project_in_) x = project(project_in_, x);
   if (options_.use_cosine_sim) x = unit(x);
   Quantized result;
@@ -151,12 +154,16 @@ Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
   }
   result.loss = torch::zeros({}, x.options());
   if (is_training()) {
-    result.commitment = F::mse_loss(codes, x);
+    // Straight through before the loss, so that gradients are summed in the package's order.
+    const torch::Tensor nearest = codes;
+    codes = x + (nearest - x).detach();
+    result.commitment = F::mse_loss(nearest, x);
     result.loss = result.commitment * options_.commitment_weight;
-    codes = x + (codes - x).detach();
   }
   if (project_out_) codes = project(project_out_, codes);
-  result.features = codes.transpose(1, 2).reshape({batch, -1, height, width});
+  // In this order a batch of one is channels-last too, as in the package; its strides decide how
+  // the convolutions that follow sum.
+  result.features = codes.unflatten(1, {height, width}).permute({0, 3, 1, 2});
   return result;
 }
 

@@ -72,9 +72,10 @@ VqganConfig VqganConfig::from_json(const std::string& text) {
     config.lfq = {};  // as in Python, they replace the default ones
     take_lfq(*given, config.lfq);
   }
+  // Likewise, and in Python even if none is given: the quantizer's own defaults are left.
+  config.vq = {};
   if (auto given = object.find("vq_kwargs"); given != object.end()) {
     Arguments whole(*given, "");
-    config.vq = {};
     take_vq(whole, config.vq);
   }
   take_vq(vq, config.vq);
