@@ -59,6 +59,8 @@ class Run {
     GeneratorLoss loss = model_->generator_loss(
         pictures_, {.discriminator_gradients = true, .as_in_python = as_in_python});
     if (!as_in_python) {
+      // Without discriminator the package forgets the quantizer's loss, and we do not.
+      if (!loss.adversarial.defined()) return loss.backward();
       report_.loss("gen as trained", loss.total, fixture_.tensor("loss/gen"));
       loss.backward();
       report_.gradients("gen as trained", gradients(*model_), fixture_.with("grad/gen/"), true);

@@ -29,6 +29,12 @@ torch::Tensor slope_by_autograd(const torch::Tensor& pictures, const torch::Tens
                                /*retain_graph=*/true, /*create_graph=*/true)[0];
 }
 
+void train_quantizer(GeneratorLoss& loss, const Quantized& quantized) {
+  if (!quantized.loss.requires_grad()) return;
+  loss.graph.roots.push_back(quantized.loss);
+  loss.graph.gradients.push_back(torch::ones_like(quantized.loss));
+}
+
 }  // namespace
 
 VqganImpl::VqganImpl(VqganConfig config) : config_(std::move(config)) {
@@ -129,8 +135,12 @@ GeneratorLoss VqganImpl::generator_loss(const torch::Tensor& pictures,
   loss.quantizer = quantized.loss.detach();
   loss.graph.roots = {reconstruction};
   loss.graph.gradients = {torch::ones_like(reconstruction)};
-  if (!config_.use_vgg_and_gan) {  // as in the package, without the quantizer's loss
+  if (!config_.use_vgg_and_gan) {
+    // The package leaves the quantizer's loss out; then nothing keeps features near codes.
     loss.total = loss.reconstruction;
+    if (options.as_in_python) return loss;
+    loss.total = loss.total + loss.quantizer;
+    train_quantizer(loss, quantized);
     return loss;
   }
 
@@ -138,11 +148,8 @@ GeneratorLoss VqganImpl::generator_loss(const torch::Tensor& pictures,
   torch::Tensor leaf = loss.pictures.clone().requires_grad_();
   const torch::Tensor perceptual = perceptual_loss(leaf, pictures);
   const torch::Tensor adversarial = adversarial_loss(leaf);
-  std::vector<torch::Tensor> wanted{leaf};
-  if (options.discriminator_gradients) {
-    for (const torch::Tensor& p : discriminator_->parameters()) wanted.push_back(p);
-  }
-  std::vector<torch::Tensor> by_adversarial = torch::autograd::grad({adversarial}, wanted);
+  const torch::Tensor by_adversarial = torch::autograd::grad(
+      {adversarial}, {leaf}, {}, /*retain_graph=*/options.discriminator_gradients)[0];
   const torch::Tensor last = encoder_decoder_->last_weight();
   torch::Tensor by_perceptual = torch::zeros_like(leaf), weighed;
   if (perceptual_net_) {
@@ -151,21 +158,23 @@ GeneratorLoss VqganImpl::generator_loss(const torch::Tensor& pictures,
   } else {
     weighed = gradient(reconstruction, last);
   }
-  const torch::Tensor against = gradient(fake, last, by_adversarial[0]);
+  const torch::Tensor against = gradient(fake, last, by_adversarial);
   const torch::Tensor weight = (weighed.norm() / against.norm().clamp_min(1e-8)).clamp_max(1e4);
 
   loss.perceptual = perceptual.detach();
   loss.adversarial = adversarial.detach();
   loss.adaptive_weight = weight;
   loss.total = loss.reconstruction + loss.perceptual + loss.quantizer + weight * loss.adversarial;
+  train_quantizer(loss, quantized);
   loss.graph.roots.push_back(fake);
-  loss.graph.gradients.push_back(by_perceptual + weight * by_adversarial[0]);
-  if (quantized.loss.requires_grad()) {
-    loss.graph.roots.push_back(quantized.loss);
-    loss.graph.gradients.push_back(torch::ones_like(quantized.loss));
-  }
-  for (std::size_t i = 1; i < wanted.size(); ++i) {
-    loss.graph.discriminator.emplace_back(wanted[i], by_adversarial[i] * weight);
+  loss.graph.gradients.push_back(by_perceptual + weight * by_adversarial);
+  if (options.discriminator_gradients) {
+    const std::vector<torch::Tensor> parameters = discriminator_->parameters();
+    const std::vector<torch::Tensor> gradients =
+        torch::autograd::grad({adversarial}, parameters, {weight});
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      loss.graph.discriminator.emplace_back(parameters[i], gradients[i]);
+    }
   }
   return loss;
 }
