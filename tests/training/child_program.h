@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,9 +41,10 @@ inline std::string text_of(const std::filesystem::path& path) {
 
 class ChildProgram {
  public:
+  // `max_file`: bytes; a write beyond it fails as on a full disk. 0: no limit.
   ChildProgram(const std::string& program, const std::vector<std::string>& arguments,
                const std::filesystem::path& errors,
-               const std::map<std::string, std::string>& environment = {})
+               const std::map<std::string, std::string>& environment = {}, std::size_t max_file = 0)
       : errors_(errors) {
     std::vector<std::string> all{program};
     all.insert(all.end(), arguments.begin(), arguments.end());
@@ -56,6 +58,11 @@ class ChildProgram {
     const int nothing = open("/dev/null", O_WRONLY);
     dup2(nothing, 1);
     dup2(file, 2);
+    if (max_file > 0) {
+      const rlimit limit{max_file, max_file};
+      setrlimit(RLIMIT_FSIZE, &limit);
+      std::signal(SIGXFSZ, SIG_IGN);
+    }
     execv(argv[0], argv.data());
     _exit(127);
   }

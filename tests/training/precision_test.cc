@@ -1,5 +1,6 @@
 // Mixed precision against torch.amp, and the library that a run without a driver must not load.
 #include "tests/training/child_program.h"
+#include "tests/training/tiny_command.h"
 
 #include <millrace/pipeline/error.h>
 #include <millrace/training/accelerator.h>
@@ -167,29 +168,7 @@ TEST(Accelerator, IsNeitherLinkedNorLoadedByARunOnTheCpu) {
   TemporaryFolder folder;
   make_pictures(folder / "pictures", 8);
   ChildProgram run(MILLRACE_TRAIN_VQGAN,
-                   {(folder / "pictures").string(),
-                    "--results-folder",
-                    (folder / "r").string(),
-                    "--num-train-steps",
-                    "1000000",
-                    "--batch-size",
-                    "2",
-                    "--image-size",
-                    "16",
-                    "--dim",
-                    "16",
-                    "--layers",
-                    "1",
-                    "--discr-layers",
-                    "1",
-                    "--codebook-size",
-                    "16",
-                    "--encdec-num-resnet-blocks",
-                    "0",
-                    "--threads",
-                    "1",
-                    "--device",
-                    "cpu"},
+                   tiny_command(folder / "pictures", folder / "r", 1'000'000, {"--device", "cpu"}),
                    folder / "errors");
   for (int i = 0; i < 3000 && text_of(folder / "r" / "metrics.jsonl").empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -1,6 +1,7 @@
 // train_vqgan as several ranks: the same numbers as one process, and an end that everybody hears
 // of.
 #include "tests/training/child_program.h"
+#include "tests/training/tiny_command.h"
 
 #include <millrace/training/checkpoint.h>
 
@@ -25,29 +26,13 @@ class TrainRanks : public testing::Test {
 
   std::vector<std::string> arguments(const std::string& results, int steps, int accumulate,
                                      const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all{(folder_ / "pictures").string()};
-    auto add = [&](const std::string& name, const std::string& value) {
-      all.push_back(name);
-      all.push_back(value);
-    };
-    add("--results-folder", (folder_ / results).string());
-    add("--num-train-steps", std::to_string(steps));
-    add("--grad-accum-every", std::to_string(accumulate));
-    add("--batch-size", "2");
-    add("--image-size", "16");
-    if (std::find(more.begin(), more.end(), "--dim") == more.end()) add("--dim", "16");
-    add("--layers", "1");
-    add("--discr-layers", "1");
-    add("--codebook-size", "16");
-    add("--encdec-num-resnet-blocks", "0");
-    add("--valid-frac", "0.22");
-    add("--save-results-every", "4");
-    add("--checkpoint-every", "4");
-    add("--max-grad-norm", "0.5");
-    add("--threads", "1");
-    add("--workers", "1");
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+    std::vector<std::string> flags{"--grad-accum-every",   std::to_string(accumulate),
+                                   "--batch-size",         "2",
+                                   "--valid-frac",         "0.22",
+                                   "--save-results-every", "4",
+                                   "--max-grad-norm",      "0.5"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return tiny_command(folder_ / "pictures", folder_ / results, steps, flags);
   }
   // Starts all ranks; what rank r says goes to `errors.r`.
   std::vector<ChildProgram> start(int world, const std::vector<std::string>& all) const {

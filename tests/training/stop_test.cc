@@ -2,8 +2,10 @@
 // ends with a whole checkpoint, and what is resumed from it equals a run that was never stopped.
 #include "tests/training/tiny_training.h"
 
+#include <chrono>
 #include <csignal>
 #include <ostream>
+#include <utility>
 
 namespace millrace {
 namespace {
@@ -14,10 +16,17 @@ void PrintTo(Moment moment, std::ostream* out) {
   *out << "moment " << static_cast<int>(moment);
 }
 
+// What came after the signal.
+struct Aftermath {
+  std::chrono::steady_clock::time_point raised{};
+  int calls = 0;  // of the stage
+};
+
 // Raises SIGTERM when it comes to `moment` of `step`.
 class StoppedStage : public VqganStage {
  public:
-  StoppedStage(Moment moment, std::int64_t step) : VqganStage(tiny(), {}), at_(moment), on_(step) {}
+  StoppedStage(Moment moment, std::int64_t step, Aftermath& aftermath)
+      : VqganStage(tiny(), {}), at_(moment), on_(step), aftermath_(aftermath) {}
 
   Logs backward(const Batch& batch, const MicroStep& micro) override {
     step_ = micro.step;
@@ -37,20 +46,25 @@ class StoppedStage : public VqganStage {
     return VqganStage::weights(step, ema);
   }
   std::string config() const override {  // asked for while a checkpoint is made
-    if (at_ == Moment::checkpoint && step_ == on_) std::raise(SIGTERM);
+    if (at_ == Moment::checkpoint && step_ == on_) raise();
     return VqganStage::config();
   }
 
  private:
   void reach(Moment moment) {
-    if (moment != at_ || step_ != on_ || raised_) return;
-    raised_ = true;
+    if (raised_) ++aftermath_.calls;
+    if (moment == at_ && step_ == on_) raise();
+  }
+  void raise() const {
+    if (std::exchange(raised_, true)) return;
+    aftermath_.raised = std::chrono::steady_clock::now();
     std::raise(SIGTERM);
   }
 
   Moment at_;
   std::int64_t on_, step_ = -1;
-  bool raised_ = false;
+  Aftermath& aftermath_;
+  mutable bool raised_ = false;
 };
 
 class Stop : public testing::TestWithParam<Moment> {};
@@ -64,8 +78,14 @@ TEST_P(Stop, EndsWithAWholeCheckpointAndLosesNothing) {
   ASSERT_EQ(straight(), 0);
 
   Training run{.folder = folder.path(), .steps = 9, .options = options};
-  run.make_stage = [] { return std::make_unique<StoppedStage>(GetParam(), stopped_in); };
+  Aftermath aftermath;
+  run.make_stage = [&aftermath] {
+    return std::make_unique<StoppedStage>(GetParam(), stopped_in, aftermath);
+  };
   ASSERT_EQ(run(), 128 + SIGTERM);
+  // The step is ended, or the batch of validation, and nothing more is begun.
+  EXPECT_LE(aftermath.calls, 3);
+  EXPECT_LT(std::chrono::steady_clock::now() - aftermath.raised, std::chrono::seconds(10));
   const Value left = read_checkpoint(folder / "checkpoint.6.pt");  // the step was ended
   EXPECT_EQ(left["step"].as_int(), stopped_in + 1);
   EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint.7.pt"));
