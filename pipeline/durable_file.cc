@@ -30,13 +30,14 @@ std::string in_megabytes(std::uint64_t bytes) {
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& doing, int error) {
   std::string reason = "cannot " + doing;
   reason.append(" (").append(std::strerror(error)).append(")");
+  // The disk's fault, or the caller's.
+  const bool full = error == ENOSPC || error == EDQUOT;
+  if (full)
+    reason.append(": ").append(in_megabytes(free_bytes(path.parent_path()))).append(" free");
   Error what(reason);
-  what.at(path.string()).kind(ErrorKind::usage);
-  if (error == ENOSPC || error == EDQUOT) {
-    what = Error(reason + ": " + in_megabytes(free_bytes(path.parent_path())) + " free");
-    what.at(path.string()).kind(ErrorKind::usage);
-    what.hint("Make room and run the same again: what was finished is kept");
-  }
+  what.at(path.string());
+  what.kind(full || error == EFBIG || error == EIO ? ErrorKind::data : ErrorKind::usage);
+  if (full) what.hint("Make room and run the same again: what was finished is kept");
   throw what;
 }
 
@@ -85,7 +86,7 @@ void DurableFile::put(const std::byte* data, std::size_t bytes) {
   while (bytes > 0) {
     ssize_t written = ::write(file_, data, bytes);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(temporary_, "write " + std::to_string(bytes) + " bytes", errno);
+    if (written < 0) fail(final_, "write " + std::to_string(bytes) + " bytes", errno);
     data += written;
     bytes -= static_cast<std::size_t>(written);
   }
@@ -117,7 +118,7 @@ void DurableFile::overwrite(std::uint64_t offset, std::string_view bytes) {
   while (!bytes.empty()) {
     ssize_t written = ::pwrite(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(temporary_, "write", errno);
+    if (written < 0) fail(final_, "write", errno);
     offset += static_cast<std::uint64_t>(written);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -125,16 +126,22 @@ void DurableFile::overwrite(std::uint64_t offset, std::string_view bytes) {
 
 void DurableFile::sync() {
   flush();
-  if (::fsync(file_) != 0) fail(temporary_, "bring it to the disk", errno);
+  if (::fsync(file_) != 0) fail(final_, "bring it to the disk", errno);
 }
 
 void DurableFile::commit() {
   sync();
   if (::rename(temporary_.c_str(), final_.c_str()) != 0) {
-    fail(temporary_, "rename it to " + final_.string(), errno);
+    fail(final_, "rename " + temporary_.string() + " to it", errno);
   }
   committed_ = true;
   sync_folder(final_.parent_path());
+}
+
+void write_durably(const std::filesystem::path& path, std::string_view content) {
+  DurableFile file(path);
+  file.write(content);
+  file.commit();
 }
 
 void sync_folder(const std::filesystem::path& folder) {

@@ -54,6 +54,9 @@ class DurableFile {
   bool committed_ = false;
 };
 
+// A whole file at once.
+void write_durably(const std::filesystem::path& path, std::string_view content);
+
 // Waits for the names in a folder to be on the disk.
 void sync_folder(const std::filesystem::path& folder);
 // Removes the temporary files of processes that are gone.

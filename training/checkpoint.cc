@@ -2,9 +2,11 @@
 #include "unpickler.h"
 #include "zip_reader.h"
 
+#include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
-#include <millrace/training/atomic_file.h>
 #include <millrace/training/checkpoint.h>
+
+#include <exception>
 
 #include <c10/util/StringUtil.h>
 #include <caffe2/serialize/inline_container.h>
@@ -19,21 +21,27 @@ constexpr std::size_t max_pickle = std::size_t{256} << 20;
 
 void write_checkpoint(const std::filesystem::path& path, const Value& value) {
   const Pickle pickle = PickleWriter::write(value);
-  AtomicFile file(path);
+  DurableFile file(path);
+  std::exception_ptr failure;
   {
     // The writer must never see a failure: its destructor would write again and throw.
-    caffe2::serialize::PyTorchStreamWriter archive([&file](const void* data, std::size_t size) {
-      file.write(data, size);
+    caffe2::serialize::PyTorchStreamWriter archive([&](const void* data, std::size_t size) {
+      try {
+        if (!failure) file.write({static_cast<const std::byte*>(data), size});
+      } catch (...) {
+        failure = std::current_exception();
+      }
       return size;
     });
     archive.writeRecord("data.pkl", pickle.bytes.data(), pickle.bytes.size());
     archive.writeRecord("byteorder", "little", 6);
-    for (std::size_t i = 0; i < pickle.storages.size() && !file.failed(); ++i) {
+    for (std::size_t i = 0; i < pickle.storages.size() && !failure; ++i) {
       const torch::Storage& storage = pickle.storages[i];
       archive.writeRecord(c10::str("data/", i), storage.data(), storage.nbytes());
     }
     archive.writeEndOfFile();
   }
+  if (failure) std::rethrow_exception(failure);
   file.commit();
 }
 

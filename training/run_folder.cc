@@ -1,6 +1,6 @@
+#include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
-#include <millrace/training/atomic_file.h>
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/run_folder.h>
 
@@ -30,11 +30,9 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return error == std::errc() && at == end ? std::optional(step) : std::nullopt;
 }
 
-// What a killed run was writing: <name>.tmp.<process>
+// What a killed run was writing; see DurableFile.
 bool is_half_written(const std::string& name) {
-  const std::size_t place = name.rfind(".tmp.");
-  return place != std::string::npos && place + 5 < name.size() &&
-         name.find_first_not_of("0123456789", place + 5) == std::string::npos;
+  return name.ends_with(".tmp");
 }
 
 }  // namespace
@@ -75,16 +73,12 @@ RunFolder::RunFolder(fs::path folder, OldRun old) : folder_(std::move(folder)) {
         .hint("Give the --results-folder of the run, or a new one without --resume")
         .kind(ErrorKind::usage);
   }
-  std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (is_half_written(entry.path().filename().string())) leftovers.push_back(entry.path());
-  }
-  for (const fs::path& path : leftovers) fs::remove(path);
+  sweep_temporaries(folder_);
 }
 
 void RunFolder::write_config(const std::string& name, const std::string& text) const {
-  write_atomically(folder_ / marker, "A folder of results; --clear may remove what is in it.\n");
-  write_atomically(folder_ / name, text);
+  write_durably(folder_ / marker, "A folder of results; --clear may remove what is in it.\n");
+  write_durably(folder_ / name, text);
 }
 
 std::vector<std::pair<std::int64_t, fs::path>> RunFolder::checkpoints() const {

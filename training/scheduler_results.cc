@@ -1,8 +1,8 @@
 // What a run leaves behind: validation, samples, weights and checkpoints.
 #include <millrace/decoders/image_write.h>
+#include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
-#include <millrace/training/atomic_file.h>
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/models/module_tensors.h>
 #include <millrace/training/scheduler.h>
@@ -118,8 +118,8 @@ void Scheduler::sample(const Batch& batch, bool average) {
   for (const Picture& picture : stage_.sample(batch, step_ - 1, average)) {
     std::vector<std::byte> png;
     if (Status status = encode_png(picture.pixels, {}, png); !status.ok()) throw status.error();
-    write_atomically(folder_ / (picture.name + ".png"),
-                     {reinterpret_cast<const char*>(png.data()), png.size()});
+    write_durably(folder_ / (picture.name + ".png"),
+                  {reinterpret_cast<const char*>(png.data()), png.size()});
     for (auto& tracker : trackers_) {
       tracker->picture(step_ - 1, average ? "reconstructions_ema" : "reconstructions",
                        picture.pixels);

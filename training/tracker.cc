@@ -1,5 +1,5 @@
+#include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
-#include <millrace/training/atomic_file.h>
 #include <millrace/training/tracker.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ std::string lines_before(const std::filesystem::path& path, std::int64_t first_s
 }  // namespace
 
 JsonLinesTracker::JsonLinesTracker(const std::filesystem::path& path, std::int64_t first_step) {
-  write_atomically(path, first_step > 0 ? lines_before(path, first_step) : std::string());
+  write_durably(path, first_step > 0 ? lines_before(path, first_step) : std::string());
   file_.open(path, std::ios::app);
   if (!file_) throw Error("cannot be written").at(path.string());
 }

@@ -266,7 +266,7 @@ TEST(Checkpoint, StaysAsItWasWhenTheDiskIsFull) {
   }
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old_handler);
-  EXPECT_NE(message.find("a.pt: cannot be written (File too large)"), std::string::npos) << message;
+  EXPECT_NE(message.find("a.pt: cannot write "), std::string::npos) << message;
   EXPECT_EQ(read_checkpoint(folder / "a.pt")["step"].as_int(), 1);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
