@@ -1,28 +1,11 @@
 """The disk fills up: one clear line, finished shards kept; with room the same command ends well, and
 the file is that of a run that had room from the start. Needs a small tmpfs, or skips (77).
 usage: disk_full.py [ROUNDS]   more than one: every format, with other amounts of room each time"""
-import contextlib
-import os
 import pathlib
 import random
-import subprocess
 import sys
 
-from faults import check_same, files_of, make_images, must, preprocess, temporary
-
-
-@contextlib.contextmanager
-def small_disk(folder, size):
-    folder.mkdir(exist_ok=True)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "millrace", folder],
-                             capture_output=True)
-    if mounted.returncode != 0:
-        print("skipped: cannot mount a tmpfs here")
-        sys.exit(77)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder])
+from faults import check_same, files_of, fill, make_images, must, preprocess, small_disk, temporary
 
 
 def one_format(folder, media, name, flags, room_kb):
@@ -34,11 +17,7 @@ def one_format(folder, media, name, flags, room_kb):
     must(preprocess(*arguments, "--out", plain))
     expected = files_of(plain)
     with small_disk(folder / f"{name}_disk", "16m") as disk:
-        filler = disk / "filler"
-        with open(filler, "wb") as full, contextlib.suppress(OSError):
-            while full.write(bytes(1 << 16)):
-                pass
-        os.truncate(filler, filler.stat().st_size - 1024 * room_kb)
+        filler = fill(disk, 1024 * room_kb)
         process = preprocess(*arguments, "--out", disk / file)
         lines = [line for line in process.stderr.splitlines() if line.startswith("preprocess:")]
         if process.returncode != 0 and (len(lines) != 1 or not ("space" in lines[0] or "room" in lines[0])):

@@ -1,4 +1,5 @@
 """What the fault tests share: sample media, running the programs, comparing caches byte for byte."""
+import contextlib
 import hashlib
 import json
 import os
@@ -73,6 +74,31 @@ def ledger(out):
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of its own that is soon full; ends the test as skipped (77) where none can be had."""
+    folder.mkdir(exist_ok=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "millrace", folder],
+                             capture_output=True)
+    if mounted.returncode != 0:
+        print("skipped: cannot mount a tmpfs here")
+        sys.exit(77)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder])
+
+
+def fill(disk, room):
+    """Leaves so many bytes free. The file that takes the rest."""
+    filler = disk / "filler"
+    with open(filler, "wb") as full, contextlib.suppress(OSError):
+        while full.write(bytes(1 << 16)):
+            pass
+    os.truncate(filler, filler.stat().st_size - room)
+    return filler
 
 
 def temporary(**options):

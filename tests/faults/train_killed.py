@@ -1,5 +1,5 @@
 """Training killed with -9 at random moments and resumed: every logged loss, every picture and all weights are those of
-a run that nobody interrupted, bit for bit. usage: train_killed.py [STEPS [KILLS [SEED]]]"""
+a run that nobody interrupted, bit for bit. usage: train_killed.py [STEPS [KILLS [SEED [FLAG...]]]]   more flags for train_vqgan"""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ def command(media, results, steps, *more):
     return [TRAIN, str(media), "--results-folder", str(results), "--num-train-steps", str(steps), "--batch-size", "3",
             *MODEL, "--valid-frac", "0.2", "--save-results-every", "7", "--save-model-every", "9", "--checkpoint-every", "5",
             "--grad-accum-every", "2", "--schedule", "cosine", "--warmup-steps", "3", "--max-grad-norm", "1",
-            "--threads", "1", "--workers", "2", "--quiet", *more]
+            "--threads", "1", "--workers", "2", "--quiet", *sys.argv[4:], *more]
 
 
 def steps_logged(results):
@@ -68,7 +68,7 @@ def main():
         differing = [name for name in sorted(expected.keys() | found.keys()) if expected.get(name) != found.get(name)]
         if differing:
             sys.exit(f"seed {seed}: killed after {killed} steps, these differ: {differing}")
-        leftovers = [p.name for p in broken.iterdir() if ".tmp." in p.name]
+        leftovers = [p.name for p in broken.iterdir() if p.name.endswith(".tmp")]
         if leftovers:
             sys.exit(f"seed {seed}: left over: {leftovers}")
         print(f"{steps} steps, killed with {killed} steps logged: {len(expected)} files are the same, seed {seed}")
