@@ -71,6 +71,17 @@ std::string in_one_line(std::string_view text) {
   return line;
 }
 
+// CLI11 spells out every digit of the largest number where a range has no end.
+std::string without_endless_range(const std::string& message) {
+  constexpr std::string_view value = "Value ", range = " not in range ";
+  const std::size_t from = message.find(value), to = message.find(range);
+  if (from == std::string::npos || to == std::string::npos || message.size() - to < 300) {
+    return message;
+  }
+  return message.substr(0, from) + message.substr(from + value.size(), to - from - value.size()) +
+         " is too small";
+}
+
 [[noreturn]] void refuse(const std::string& problem) {
   throw Error(problem).kind(ErrorKind::usage);
 }
@@ -150,7 +161,7 @@ int CommandLine::explain(const CLI::ParseError& error, const std::vector<std::st
   if (error.get_exit_code() == 0) return app_.exit(error);  // --help and the like
   const CLI::App* app = &app_;
   if (!app_.get_subcommands().empty()) app = app_.get_subcommands().front();
-  std::string message = error.what();
+  std::string message = without_endless_range(error.what());
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
     std::vector<std::string> known = flags_of(*app);
     for (const std::string& argument : arguments) {
