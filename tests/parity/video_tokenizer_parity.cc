@@ -121,7 +121,8 @@ class Run {
     const OptimizerOptions adamw{.kind = OptimizerKind::adamw,
                                  .lr = config.at("lr"),
                                  .betas = {0.9, 0.99},
-                                 .weight_decay = 0.01};
+                                 .weight_decay = 0.01,
+                                 .as_in_python = true};
     std::vector<Optimizer> discriminators{Optimizer(model_->discriminator_parameters(), adamw)};
     for (std::size_t i = 0; i < model_->config().multiscale_discrs.size(); ++i) {
       discriminators.emplace_back(model_->multiscale_parameters(i), adamw);
@@ -129,12 +130,14 @@ class Run {
     Optimizer generator(model_->generator_parameters(), adamw);
     for (int i = 0; i < config.at("steps").get<int>(); ++i) {
       const std::string at = std::to_string(i);
-      VideoGeneratorLoss loss = model_->generator_loss(input(2 * i));
+      VideoLossOptions as_in_python;
+      as_in_python.discriminator_gradients = true;
+      VideoGeneratorLoss loss = model_->generator_loss(input(2 * i), as_in_python);
       report_.loss("step " + at + " gen", loss.total, fixture_.tensor("step/loss/" + at + ".gen"),
                    i > 0);
       loss.backward();
       generator.step();
-      generator.zero_grad();
+      clear();
       if (!model_->config().has_gan()) continue;
       VideoLossOptions options;
       options.gradient_penalty = i % config.at("penalty_every").get<int>() == 0;

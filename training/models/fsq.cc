@@ -36,44 +36,47 @@ FsqImpl::FsqImpl(FsqOptions options) : options_(std::move(options)) {
   }
 }
 
-torch::Tensor FsqImpl::bound(const torch::Tensor& z) const {
-  const torch::Tensor half = (levels_ - 1) * (1 + 1e-3) / 2;
-  const torch::Tensor offset = torch::where(levels_ % 2 == 0, 0.5, 0.0).to(half.dtype());
+namespace {
+
+torch::Tensor bound(const torch::Tensor& z, const torch::Tensor& levels) {
+  const torch::Tensor half = (levels - 1) * (1 + 1e-3) / 2;
+  const torch::Tensor offset = torch::where(levels % 2 == 0, 0.5, 0.0).to(half.dtype());
   const torch::Tensor shift = (offset / half).atanh();
   return (z + shift).tanh() * half - offset;
 }
 
+}  // namespace
+
 Quantized FsqImpl::forward(const torch::Tensor& features) {
-  levels_ = levels_.to(features.device());
-  basis_ = basis_.to(features.device());
+  const torch::Tensor levels = levels_.to(features.device()), basis = basis_.to(features.device());
   torch::Tensor z = features.to(torch::kFloat32);
   const bool transpose = z.dim() >= 4;
   std::vector<std::int64_t> outer;  // the shape without the channels
   if (transpose) {
     z = z.movedim(1, -1);
     outer = z.sizes().slice(0, static_cast<std::size_t>(z.dim()) - 1).vec();
-    z = z.reshape({z.size(0), -1, z.size(-1)});
+    z = z.reshape({z.size(0), -1, z.size(-1)}).contiguous();
   }
   if (z.size(-1) != options_.dim) {
     throw Error(c10::str("the quantizer takes ", options_.dim, " channels, but got ", z.size(-1)))
         .kind(ErrorKind::usage);
   }
-  if (project_in_) z = project_in_->forward(z);
-  z = z.reshape({z.size(0), z.size(1), options_.num_codebooks, levels_.size(0)});
+  if (project_in_) z = project(project_in_, z);
+  z = z.reshape({z.size(0), z.size(1), options_.num_codebooks, levels.size(0)});
 
   // Straight through: the value is the rounded one, the gradient that of the input.
-  const torch::Tensor bounded = bound(z);
-  const torch::Tensor half_width = levels_.floor_divide(2);
+  const torch::Tensor bounded = bound(z, levels);
+  const torch::Tensor half_width = levels.floor_divide(2);
   torch::Tensor codes = (bounded + (bounded.round() - bounded).detach()) / half_width;
   Quantized result;
   // As the package counts, to the bit: in float32, cut off at the end.
-  result.indices = ((codes.detach() * half_width + half_width) * basis_)
+  result.indices = ((codes.detach() * half_width + half_width) * basis)
                        .sum(-1)
                        .to(torch::kInt32)
                        .to(torch::kInt64);
   result.loss = torch::zeros({}, z.options());
   codes = codes.flatten(2);
-  if (project_out_) codes = project_out_->forward(codes);
+  if (project_out_) codes = project(project_out_, codes);
   if (transpose) {
     std::vector<std::int64_t> shape = outer;
     shape.push_back(codes.size(-1));
@@ -87,14 +90,13 @@ Quantized FsqImpl::forward(const torch::Tensor& features) {
 }
 
 torch::Tensor FsqImpl::decode(const torch::Tensor& indices) {
-  levels_ = levels_.to(indices.device());
-  basis_ = basis_.to(indices.device());
-  const torch::Tensor half_width = levels_.floor_divide(2);
-  const torch::Tensor steps = indices.unsqueeze(-1).floor_divide(basis_).remainder(levels_);
+  const torch::Tensor levels = levels_.to(indices.device()), basis = basis_.to(indices.device());
+  const torch::Tensor half_width = levels.floor_divide(2);
+  const torch::Tensor steps = indices.unsqueeze(-1).floor_divide(basis).remainder(levels);
   torch::Tensor codes = (steps - half_width) / half_width;
   const bool several = options_.num_codebooks > 1;
   if (several) codes = codes.flatten(-2);
-  if (project_out_) codes = project_out_->forward(codes);
+  if (project_out_) codes = project(project_out_, codes);
   return indices.dim() >= (several ? 4 : 3) ? codes.movedim(-1, 1) : codes;
 }
 

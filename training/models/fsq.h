@@ -33,8 +33,6 @@ class FsqImpl : public torch::nn::Module {
   torch::Tensor decode(const torch::Tensor& indices);
 
  private:
-  torch::Tensor bound(const torch::Tensor& z) const;
-
   FsqOptions options_;
   torch::Tensor levels_, basis_;  // int32, [levels]; not part of the state, as in the package
   torch::nn::Linear project_in_{nullptr}, project_out_{nullptr};

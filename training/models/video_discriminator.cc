@@ -1,5 +1,7 @@
 #include "video_discriminator.h"
 
+#include <millrace/training/models/quantizer.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,17 +20,30 @@ nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2));
 }
 
+// As pixel_unshuffle, but its gradient is laid out in memory as the package's is: how sums are
+// rounded depends on it.
+torch::Tensor space_to_depth(const torch::Tensor& x) {
+  const std::int64_t height = x.size(2) / 2, width = x.size(3) / 2;
+  return x.reshape({x.size(0), x.size(1), height, 2, width, 2})
+      .permute({0, 1, 3, 5, 2, 4})
+      .reshape({x.size(0), -1, height, width});
+}
+
 }  // namespace
 
 Blur::Blur() : filter_(register_buffer("f", torch::tensor({1.F, 2.F, 1.F}))) {}
 
+// A convolution of one frame in three dimensions, as the package has it: its rounding is another
+// than that of one in two.
 torch::Tensor Blur::forward(const torch::Tensor& pictures) const {
   torch::Tensor kernel = filter_.unsqueeze(1) * filter_.unsqueeze(0);
   kernel = kernel / kernel.abs().sum();
   const std::int64_t channels = pictures.size(1);
-  const torch::Tensor padded = torch::pad(pictures, {1, 1, 1, 1}, "replicate");
-  const std::array<std::int64_t, 2> one{1, 1}, none{0, 0};
-  return torch::conv2d(padded, kernel.expand({channels, 1, 3, 3}), {}, one, none, one, channels);
+  const torch::Tensor padded = torch::pad(pictures.unsqueeze(2), {1, 1, 1, 1, 0, 0}, "replicate");
+  const std::array<std::int64_t, 3> one{1, 1, 1}, none{0, 0, 0};
+  return torch::conv3d(padded, kernel.expand({channels, 1, 1, 3, 3}).contiguous(), {}, one, none,
+                       one, channels)
+      .squeeze(2);
 }
 
 std::pair<VideoDiscriminator::Block, ModulePointer> VideoDiscriminator::make_block(
@@ -81,7 +96,7 @@ torch::Tensor VideoDiscriminator::run(Block& block, const torch::Tensor& picture
   x = torch::leaky_relu(block.second->forward(x), slope);
   if (block.downsample) {
     if (block.blur) x = block.blur->forward(x);
-    x = block.downsample->forward(torch::pixel_unshuffle(x, 2));
+    x = block.downsample->forward(space_to_depth(x));
   }
   x = (x + residual) * std::sqrt(0.5);
   x = block.attention->forward(x, {}) + x;
@@ -92,7 +107,7 @@ torch::Tensor VideoDiscriminator::forward(const torch::Tensor& pictures) {
   torch::Tensor x = pictures;
   for (Block& block : blocks_) x = run(block, x);
   x = torch::leaky_relu(last_->forward(x), slope);
-  return logits_->forward(x.flatten(1)).squeeze(-1);
+  return project(logits_, x.flatten(1)).squeeze(-1);
 }
 
 torch::Tensor VideoDiscriminator::forward_video(const torch::Tensor& video) {

@@ -2,6 +2,8 @@
 
 #include "video_attention.h"
 
+#include <millrace/training/models/quantizer.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -58,7 +60,9 @@ class SqueezeExcite : public nn::Module {
   torch::Tensor forward(const torch::Tensor& video) {
     const torch::Tensor x = frames_as_batch(video);
     const torch::Tensor where = to_k_->forward(x).flatten(2).softmax(-1);
-    torch::Tensor gates = torch::einsum("bin,bcn->bci", {where, x.flatten(2)}).unsqueeze(-1);
+    // Reshaped, not unsqueezed: strides decide which convolution is taken, and so its rounding.
+    torch::Tensor gates =
+        torch::einsum("bin,bcn->bci", {where, x.flatten(2)}).reshape({x.size(0), x.size(1), 1, 1});
     gates = torch::leaky_relu(squeeze_->forward(gates), 0.1);
     gates = excite_->forward(gates).sigmoid();
     return frames_from_batch(gates, video.size(0)) * video;
@@ -143,7 +147,7 @@ class ConditionalResidual : public VideoLayer {
         conv_(register_module("conv", std::make_shared<ModulatedConv3d>(dim, kernel))),
         conv_out_(register_module("conv_out", nn::Conv3d(nn::Conv3dOptions(dim, dim, 1)))) {}
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& cond) override {
-    const torch::Tensor y = conv_->forward(x, to_cond_->forward(cond));
+    const torch::Tensor y = conv_->forward(x, project(to_cond_, cond));
     return torch::elu(conv_out_->forward(torch::elu(y))) + x;
   }
 
@@ -190,6 +194,15 @@ void start_alike(Conv& conv, std::int64_t copies) {
   conv->bias.zero_();
 }
 
+// As pixel_shuffle, but laid out in memory as the package has it: how sums are rounded depends on
+// it.
+torch::Tensor depth_to_space(const torch::Tensor& x) {
+  const std::int64_t height = x.size(2), width = x.size(3);
+  return x.reshape({x.size(0), -1, 2, 2, height, width})
+      .permute({0, 1, 4, 2, 5, 3})
+      .reshape({x.size(0), -1, height * 2, width * 2});
+}
+
 class SpaceUpsample : public VideoLayer {
  public:
   SpaceUpsample(std::int64_t in, std::int64_t out) : conv_(nn::Conv2dOptions(in, out * 4, 1)) {
@@ -198,7 +211,7 @@ class SpaceUpsample : public VideoLayer {
   }
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& /*cond*/) override {
     const torch::Tensor y = torch::silu(conv_->forward(packed_frames(x)));
-    return frames_from_batch(torch::pixel_shuffle(y, 2), x.size(0));
+    return frames_from_batch(depth_to_space(y), x.size(0));
   }
 
  private:

@@ -122,7 +122,7 @@ torch::Tensor VideoTokenizerImpl::condition(nn::Linear& stem, const torch::Tenso
     refuse(c10::str("this video tokenizer needs a condition of [", batch, ", ", config_.dim_cond,
                     "]"));
   }
-  return torch::silu(stem->forward(cond));
+  return torch::silu(project(stem, cond));
 }
 
 torch::Tensor VideoTokenizerImpl::encode(const torch::Tensor& video, const VideoOptions& options) {

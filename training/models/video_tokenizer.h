@@ -3,8 +3,9 @@
 // the package's. A picture is a video of one frame.
 //
 //   VideoTokenizer model(VideoTokenizerConfig{.image_size = 128, .codebook_size = 1024});
-//   VideoGeneratorLoss loss = model->generator_loss(video);     // [batch, 3, 17, 128, 128] in [0,
-//   1] loss.backward(); VideoDiscriminatorLoss real_or_fake = model->discriminator_loss(video);
+//   VideoGeneratorLoss loss = model->generator_loss(video);     // [batch, 3, 17, 128, 128], 0 to 1
+//   loss.backward();
+//   VideoDiscriminatorLoss real_or_fake = model->discriminator_loss(video);
 //   torch::Tensor codes = model->tokenize(video);               // [batch, frames, height, width]
 #pragma once
 
@@ -96,6 +97,9 @@ class VideoTokenizerImpl : public torch::nn::Module {
   // One frame of each video, drawn at random.
   torch::Tensor draw_frames(const torch::Tensor& video);
   torch::Tensor perceptual_loss(const torch::Tensor& fake, const torch::Tensor& real) const;
+  // One graph of everything, propagated as a whole: Python's own order of operations, for `compat`.
+  VideoGeneratorLoss generator_loss_as_in_python(const torch::Tensor& video,
+                                                 const VideoLossOptions& options);
   struct Parts;  // the generator's loss in the making
   void add_perceptual(Parts& parts, VideoGeneratorLoss& loss);
   void add_adversarial(Parts& parts, VideoGeneratorLoss& loss, const VideoLossOptions& options);

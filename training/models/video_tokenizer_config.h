@@ -61,7 +61,8 @@ struct VideoTokenizerConfig {
   double grad_penalty_loss_weight = 10;
   double multiscale_adversarial_loss_weight = 1;
   bool separate_first_frame_encoding = false;
-  // The package's faults of training too: its multi-scale loss never asks the discriminators.
+  // The package's faults of training too: its multi-scale loss never asks the discriminators. Every
+  // sum is taken in its order; slower.
   bool compat = false;
 
   // Throws an Error that names the argument if one is unknown or of another type.

@@ -11,14 +11,13 @@
 namespace millrace {
 
 namespace F = torch::nn::functional;
-using torch::indexing::Slice;
 
 namespace {
 
 // The frame of each video that `frames` names: [batch, channels, height, width].
 torch::Tensor pick(const torch::Tensor& video, const torch::Tensor& frames) {
   const torch::Tensor rows = torch::arange(video.size(0), frames.options());
-  return video.index({rows, Slice(), frames});
+  return video.transpose(1, 2).index({rows, frames});
 }
 
 torch::Tensor hinge(const torch::Tensor& fake, const torch::Tensor& real) {
@@ -32,6 +31,26 @@ torch::Tensor slope_penalty(const torch::Tensor& pictures, const torch::Tensor& 
                             /*retain_graph=*/true, /*create_graph=*/true)[0];
   return (slope.flatten(1).norm(2, 1) - 1).square().mean();
 }
+
+torch::Tensor detached(const torch::Tensor& x, const torch::Tensor& otherwise) {
+  return x.defined() ? x.detach() : otherwise;
+}
+
+// While it lives, `parameters` are constants for the graph.
+class Constants {
+ public:
+  explicit Constants(std::vector<torch::Tensor> parameters) : parameters_(std::move(parameters)) {
+    for (torch::Tensor& parameter : parameters_) parameter.requires_grad_(false);
+  }
+  ~Constants() {
+    for (torch::Tensor& parameter : parameters_) parameter.requires_grad_(true);
+  }
+  Constants(const Constants&) = delete;
+  Constants& operator=(const Constants&) = delete;
+
+ private:
+  std::vector<torch::Tensor> parameters_;
+};
 
 }  // namespace
 
@@ -50,10 +69,11 @@ struct VideoTokenizerImpl::Parts {
   }
   // The gradient of the whole reconstruction, from that of the drawn frames.
   torch::Tensor spread(const torch::Tensor& by_frames) const {
-    torch::Tensor whole = torch::zeros_like(fake.detach());
+    // In memory frame by frame, as the package's is: how sums are rounded depends on it.
+    torch::Tensor whole = torch::zeros(fake.transpose(1, 2).sizes(), fake.options());
     const torch::Tensor rows = torch::arange(fake.size(0), frames.options());
-    whole.index_put_({rows, Slice(), frames}, by_frames);
-    return whole;
+    whole.index_put_({rows, frames}, by_frames);
+    return whole.transpose(1, 2);
   }
   void add(const torch::Tensor& gradient) {
     by_fake = by_fake.defined() ? by_fake + gradient : gradient;
@@ -136,17 +156,10 @@ void VideoTokenizerImpl::add_multiscale(Parts& parts, VideoGeneratorLoss& loss,
   if (!config_.has_multiscale()) return;
   const double configured = options.multiscale_adversarial_loss_weight.value_or(
       config_.multiscale_adversarial_loss_weight);
-  if (config_.compat && !parts.leaf.defined()) parts.draw(draw_frames(parts.fake));
   for (const auto& discriminator : multiscale_) {
-    torch::Tensor adversarial, gradient;
-    if (config_.compat) {  // the package takes the drawn frames for what the discriminator says
-      adversarial = -parts.leaf.mean();
-      gradient = parts.spread(torch::autograd::grad({adversarial}, {parts.leaf})[0]);
-    } else {
-      const torch::Tensor video = parts.fake.detach().requires_grad_();
-      adversarial = -discriminator->forward_video(video).mean();
-      gradient = torch::autograd::grad({adversarial}, {video})[0];
-    }
+    const torch::Tensor video = parts.fake.detach().requires_grad_();
+    const torch::Tensor adversarial = -discriminator->forward_video(video).mean();
+    const torch::Tensor gradient = torch::autograd::grad({adversarial}, {video})[0];
     torch::Tensor weight = torch::ones({}, parts.fake.options());
     if (parts.weighed_against.defined()) {
       const torch::Tensor own = parts.norm(gradient, conv_out_->weight());
@@ -161,6 +174,7 @@ void VideoTokenizerImpl::add_multiscale(Parts& parts, VideoGeneratorLoss& loss,
 
 VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video,
                                                       const VideoLossOptions& options) {
+  if (config_.compat) return generator_loss_as_in_python(video, options);
   VideoGeneratorLoss loss;
   Parts parts{.real = as_video(video, options.video.contains_first_frame), .fake = {}};
   const Quantized quantized = quantize(encode(parts.real, options.video));
@@ -170,10 +184,9 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video
   loss.reconstruction = reconstruction.detach();
   loss.quantizer = quantized.loss.detach();
   const torch::Tensor zero = torch::zeros({}, loss.quantizer.options());
-  auto part = [&](const torch::Tensor& x) { return x.defined() ? x.detach() : zero; };
-  loss.per_sample_entropy = part(quantized.per_sample_entropy);
-  loss.batch_entropy = part(quantized.batch_entropy);
-  loss.commitment = part(quantized.commitment);
+  loss.per_sample_entropy = detached(quantized.per_sample_entropy, zero);
+  loss.batch_entropy = detached(quantized.batch_entropy, zero);
+  loss.commitment = detached(quantized.commitment, zero);
   loss.graph.roots = {reconstruction};
   loss.graph.gradients = {torch::ones_like(reconstruction)};
   loss.total = loss.reconstruction + loss.quantizer * config_.quantizer_aux_loss_weight;
@@ -189,6 +202,74 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video
     loss.graph.roots.push_back(parts.fake);
     loss.graph.gradients.push_back(parts.by_fake);
   }
+  return loss;
+}
+
+VideoGeneratorLoss VideoTokenizerImpl::generator_loss_as_in_python(
+    const torch::Tensor& video, const VideoLossOptions& options) {
+  std::optional<Constants> constants;
+  if (!options.discriminator_gradients) constants.emplace(discriminator_parameters());
+  const torch::Tensor real = as_video(video, options.video.contains_first_frame);
+  const Quantized quantized = quantize(encode(real, options.video));
+  const torch::Tensor fake = decode(quantized.features, options.video);
+  const torch::Tensor reconstruction = F::mse_loss(real, fake);
+  const torch::Tensor zero = torch::zeros({}, fake.options()),
+                      one = torch::ones({}, fake.options());
+  torch::Tensor perceptual = zero, adversarial = zero, adaptive = zero, frames, drawn, against;
+  // |d loss / d last weight|
+  auto norm = [&](const torch::Tensor& loss) {
+    return torch::autograd::grad({loss}, {conv_out_->weight()}, {}, /*retain_graph=*/true)[0]
+        .norm();
+  };
+  if (perceptual_net_ && config_.has_perceptual()) {
+    frames = draw_frames(fake);
+    perceptual = perceptual_loss(pick(fake, frames), pick(real, frames));
+    if (is_training() && (config_.has_gan() || config_.has_multiscale()))
+      against = norm(perceptual);
+  }
+  if (config_.has_gan()) {
+    frames = draw_frames(fake);
+    drawn = pick(fake, frames);
+    adversarial = -discriminator_->forward(drawn).mean();
+    adaptive = one;
+    if (against.defined()) {
+      adaptive = (against / norm(adversarial).clamp_min(1e-3)).clamp_max_(1e3);
+      if (adaptive.isnan().item<bool>()) adaptive = one;
+    }
+  }
+  VideoGeneratorLoss loss;
+  torch::Tensor multiscale = zero;
+  for (std::size_t i = 0; config_.has_multiscale() && i < multiscale_.size(); ++i) {
+    // The package takes the drawn frames for what the discriminators say of them.
+    if (!drawn.defined()) drawn = pick(fake, frames.defined() ? frames : draw_frames(fake));
+    const torch::Tensor said = -drawn.mean();
+    torch::Tensor weight = one;
+    if (against.defined()) weight = (against / norm(said).clamp_min(1e-5)).clamp_max_(1e3);
+    loss.multiscale.push_back(said.detach());
+    loss.multiscale_weights.push_back(weight);
+    multiscale = multiscale + said * weight;
+  }
+  torch::Tensor total =
+      reconstruction + quantized.loss * config_.quantizer_aux_loss_weight +
+      perceptual * config_.perceptual_loss_weight +
+      adversarial * adaptive *
+          options.adversarial_loss_weight.value_or(config_.adversarial_loss_weight);
+  if (!loss.multiscale.empty()) {
+    total = total + multiscale * options.multiscale_adversarial_loss_weight.value_or(
+                                     config_.multiscale_adversarial_loss_weight);
+  }
+  loss.total = total.detach();
+  loss.reconstruction = reconstruction.detach();
+  loss.perceptual = perceptual.detach();
+  loss.adversarial = adversarial.detach();
+  loss.adaptive_weight = adaptive;
+  loss.quantizer = quantized.loss.detach();
+  loss.pictures = fake.detach();
+  loss.per_sample_entropy = detached(quantized.per_sample_entropy, zero);
+  loss.batch_entropy = detached(quantized.batch_entropy, zero);
+  loss.commitment = detached(quantized.commitment, zero);
+  loss.graph.roots = {total};
+  loss.graph.gradients = {torch::ones_like(total)};
   return loss;
 }
 
@@ -217,11 +298,13 @@ VideoDiscriminatorLoss VideoTokenizerImpl::discriminator_loss(const torch::Tenso
     loss.total = loss.total + loss.gradient_penalty * config_.grad_penalty_loss_weight;
   }
   if (config_.has_multiscale()) {
+    torch::Tensor sum = torch::zeros({}, whole.options());
     for (const auto& discriminator : multiscale_) {
       const torch::Tensor of_real = discriminator->forward_video(whole);
       loss.multiscale.push_back(hinge(discriminator->forward_video(made), of_real));
-      loss.total = loss.total + loss.multiscale.back() * config_.multiscale_adversarial_loss_weight;
+      sum = sum + loss.multiscale.back();
     }
+    loss.total = loss.total + sum * config_.multiscale_adversarial_loss_weight;
   }
   return loss;
 }
