@@ -43,6 +43,7 @@ class Loader::Ring : public std::enable_shared_from_this<Ring> {
   void drain(Lock& lock);
 
   bool is_ready(const Lock&) const;
+  bool worth_waking_for(const Slot& slot, const Lock&) const;
   void wait_until_ready(Lock& lock);
   [[noreturn]] void fail(Error error);
   void record_failures(Slot& slot);
@@ -121,11 +122,20 @@ void Loader::Ring::published(Slot& slot) {
     slot.ready = true;
     slot.ready_ns = now_ns();
     --running_;
-    waited_for = slot.batch_number() == delivered_ || parts.stop;
+    waited_for = worth_waking_for(slot, lock) || parts.stop;
   }
   // Without the lock, or the consumer would wake up only to wait for it. The ring is still there:
   // close() joins every graph before it ends, and this is part of one.
   if (waited_for) changed_.notify_all();
+}
+
+// A batch of rows that take microseconds is quicker made than a consumer woken, which takes the
+// processor from a worker. It sleeps until some are ready, or a millisecond (wait_until_ready()).
+bool Loader::Ring::worth_waking_for(const Slot& slot, const Lock& lock) const {
+  if (!slot.is_quick()) return slot.batch_number() == delivered_;
+  std::int64_t ready = started_ - delivered_ - running_;
+  auto enough = static_cast<std::int64_t>(slots.size()) - 2;
+  return is_ready(lock) && (running_ == 0 || ready >= enough);
 }
 
 void Loader::Ring::free_if_unused(Slot& slot, const Lock& lock) {
@@ -205,6 +215,7 @@ std::shared_ptr<BatchData> Loader::Ring::next() {
 // Returns when the wanted batch is ready, or when none will come because the epoch is over.
 void Loader::Ring::wait_until_ready(Lock& lock) {
   using Clock = std::chrono::steady_clock;
+  constexpr auto look_again_after = std::chrono::milliseconds(1);
   const LoaderOptions& options = parts.options;
   auto started = Clock::now();
   auto warn_at = started + options.stall_warning;
@@ -217,6 +228,7 @@ void Loader::Ring::wait_until_ready(Lock& lock) {
     bool epoch_over = !cycling_ && (cursor_.epoch != epoch_ || !parts.sampler.step(cursor_));
     if (none_in_flight && epoch_over) return;
     auto wake_at = std::min(warn ? warn_at : never, give_up_at);
+    if (slots[0]->is_quick()) wake_at = std::min(wake_at, Clock::now() + look_again_after);
     if (wake_at == never) {
       changed_.wait(lock);
     } else {

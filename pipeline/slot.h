@@ -76,6 +76,8 @@ class Slot {
   // "row 3: sample 71 (clips/a.mp4) has been loading for 31.0 s", for the watchdog.
   std::string describe_progress() const;
   std::int64_t batch_number() const { return batch_number_; }
+  // Its rows take microseconds each.
+  bool is_quick() const { return rows_per_task_ > 1; }
   std::string dump_graph() const { return graph_.dump(); }
 
   // Guarded by the ring's lock.
