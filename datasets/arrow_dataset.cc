@@ -62,6 +62,13 @@ struct ArrowDataset::State {
         plain_rows(blocks.size() * plans.size()),
         plain_bytes(plans.size()),
         uniform(rows_of_each(file.starts())) {
+    // Who opens it will make room for a row. Where there are rows they prove how long they are.
+    constexpr std::int64_t believed = 256 << 20;
+    if (std::int64_t row = row_bytes(schema); file.starts().back() == 0 && row > believed) {
+      throw Error("the file has no rows, but its schema claims " + std::to_string(row) +
+                  " bytes for each")
+          .at(path.string());
+    }
     if (!file.description()) return;
     int column = file.schema().GetFieldIndex(std::string(source_column));
     if (column >= 0) source = ColumnPlan{text_field(std::string(source_column)), column};

@@ -34,16 +34,6 @@ void require(bool condition, const std::string& problem, const std::string& hint
   if (!condition) throw Error(problem).stage("cache").kind(ErrorKind::usage).hint(hint);
 }
 
-// The bytes of one row, or -1 where they vary.
-std::int64_t row_bytes(const Schema& schema) {
-  std::int64_t bytes = 0;
-  for (const Field& field : schema) {
-    if (!field.is_fixed()) return -1;
-    bytes += field.shape.elements() * static_cast<std::int64_t>(item_size(field.dtype));
-  }
-  return bytes;
-}
-
 std::int64_t choose_shard_rows(const CachePlan& plan, const CacheOptions& options) {
   require(options.shard_rows >= 0, "shard_rows must not be negative");
   if (options.shard_rows > 0) return options.shard_rows;

@@ -33,6 +33,15 @@ int Schema::at(std::string_view name) const {
   return index;
 }
 
+std::int64_t row_bytes(const Schema& schema) {
+  std::int64_t bytes = 0;
+  for (const Field& field : schema) {
+    if (!field.is_fixed()) return -1;
+    bytes += field.shape.elements() * static_cast<std::int64_t>(item_size(field.dtype));
+  }
+  return bytes;
+}
+
 std::string to_string(const Schema& schema) {
   std::string text;
   for (const Field& field : schema) {

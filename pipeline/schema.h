@@ -53,6 +53,8 @@ class Schema {
   std::vector<Field> fields_;
 };
 
+// The bytes of one sample, or -1 where they vary.
+std::int64_t row_bytes(const Schema& schema);
 // "video uint8 [17, 128, 128, 3], caption text"
 std::string to_string(const Schema& schema);
 

@@ -319,6 +319,25 @@ with pa.ipc.new_file(sys.argv[1] + '/odd.arrow', odd.schema) as w: w.write_table
   }
 }
 
+// Whoever opens a file makes room for a row, so one that nothing proves must be of a likely size.
+TEST(ArrowDataset, WithoutRowsOpensUnlessItClaimsHugeOnes) {
+  TemporaryFolder folder;
+  run_python(R"(
+import sys, pyarrow as pa
+for name, elements in (("usual", 196608), ("huge", 2**31 - 1)):
+    schema = pa.schema([("x", pa.list_(pa.uint8(), elements))])
+    with pa.ipc.new_file(f"{sys.argv[1]}/{name}.arrow", schema): pass
+)",
+             folder.path());
+  EXPECT_EQ(ArrowDataset(folder / "usual.arrow").size(), 0);
+  try {
+    ArrowDataset huge(folder / "huge.arrow");
+    FAIL() << "opened";
+  } catch (const Error& error) {
+    EXPECT_NE(error.reason().find("2147483647 bytes"), std::string::npos) << error.reason();
+  }
+}
+
 TEST(ArrowDataset, GivesTheLoaderViewsOfTheMappingThatOutliveIt) {
   TemporaryFolder folder;
   Schema schema{{.name = "tokens", .dtype = DType::int32, .shape = {-1}}, text_field("caption")};

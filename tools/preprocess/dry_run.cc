@@ -10,20 +10,6 @@
 
 namespace millrace {
 
-namespace {
-
-// The bytes of a row; -1 where rows differ.
-std::int64_t row_bytes(const Schema& schema) {
-  std::int64_t bytes = 0;
-  for (const Field& field : schema) {
-    if (!field.is_fixed()) return -1;
-    bytes += field.shape.elements() * static_cast<std::int64_t>(item_size(field.dtype));
-  }
-  return bytes;
-}
-
-}  // namespace
-
 int dry_run(const Job& job, const RunOptions& options) {
   RowMaker rows(job, chosen_format(options));
   Targets targets(job, options, rows.schema(), true);

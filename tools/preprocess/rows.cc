@@ -84,11 +84,8 @@ RowMaker::RowMaker(const Job& job, CacheFormat format)
 
 std::int64_t RowMaker::batch_size(std::int64_t samples) const {
   constexpr std::int64_t wanted_bytes = 4 << 20;
-  std::int64_t bytes = 0;
-  for (const Field& field : job_.data->schema()) {
-    if (!field.is_fixed()) return std::clamp<std::int64_t>(samples, 1, 8);
-    bytes += field.shape.elements() * static_cast<std::int64_t>(item_size(field.dtype));
-  }
+  std::int64_t bytes = row_bytes(job_.data->schema());
+  if (bytes < 0) return std::clamp<std::int64_t>(samples, 1, 8);
   return std::clamp<std::int64_t>(wanted_bytes / std::max<std::int64_t>(bytes, 1), 1,
                                   std::min<std::int64_t>(samples, 256));
 }
