@@ -1,5 +1,6 @@
 """kill -9 at random moments, then the same command again: the files are those of a run that nobody
-interrupted, byte for byte. usage: kill_and_resume.py [MOMENTS [SEED]]"""
+interrupted, byte for byte; so are those of one command that is started three times at once.
+usage: kill_and_resume.py [MOMENTS [SEED]]"""
 import pathlib
 import random
 import signal
@@ -48,6 +49,16 @@ def main():
                 check_same(expected, out, f"{name}, moment {moment}, seed {seed}")
             print(f"{name}: {moments} runs, {killed} killed, {interrupted_twice} of them twice "
                   f"(a whole run lasts {lasted * 1000:.0f} ms): all the same, seed {seed}")
+            (folder / f"{name}.together").mkdir()
+            out = folder / f"{name}.together" / file
+            command = [PREPROCESS, *map(str, arguments), "--out", str(out)]
+            together = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                        for _ in range(3)]
+            for process in together:
+                told = process.communicate()[1]
+                if process.returncode != 0:
+                    sys.exit(f"{name}: one of three at once ended with {process.returncode}: {told}")
+            check_same(expected, out, f"{name}, three at once")
 
 
 main()

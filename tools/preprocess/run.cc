@@ -3,6 +3,7 @@
 #include "tools/preprocess/claimed.h"
 #include "tools/preprocess/finisher.h"
 #include "tools/preprocess/rows.h"
+#include "tools/preprocess/sole_run.h"
 #include "tools/preprocess/summary.h"
 #include "tools/progress.h"
 
@@ -174,7 +175,7 @@ void Run::wait_for_others() {
 }
 
 void Run::work(const Shards& shards) {
-  auto claimed = std::make_shared<Claimed>(job_.data, targets_, shards);
+  auto claimed = std::make_shared<Claimed>(job_, targets_, shards);
   bool fail = options_.on_error == "fail";
   LoaderOptions loading{.batch_size = rows_.batch_size(claimed->size()),
                         .seed = options_.seed,
@@ -344,6 +345,8 @@ int run_job(const Job& job, const RunOptions& options, const std::shared_ptr<Poo
         .kind(ErrorKind::usage);
   }
   if (options.dry_run) return dry_run(job, options);
+  std::optional<SoleRun> sole;
+  if (options.shard.empty() && !ranks_from_environment()) sole.emplace(options.out);
   Run run(job, options, pool);
   try {
     return run.run();
