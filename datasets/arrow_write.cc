@@ -9,6 +9,8 @@
 #include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <future>
@@ -25,7 +27,7 @@ namespace millrace {
 namespace {
 
 // Enough rows to read at a stretch; few enough that one row of a compressed batch is soon there.
-constexpr std::int64_t batch_bytes = 32 << 20, compressed_batch_bytes = 1 << 20;
+constexpr std::int64_t batch_bytes = 4 << 20, compressed_batch_bytes = 1 << 20;
 
 arrow::ipc::IpcWriteOptions write_options(const CacheInfo& info) {
   arrow::ipc::IpcWriteOptions options = arrow::ipc::IpcWriteOptions::Defaults();
@@ -115,6 +117,12 @@ class ArrowPayload : public Payload {
         sink_(std::move(write)),
         limit_(info.compression == "none" ? batch_bytes : compressed_batch_bytes) {
     for (const auto& field : schema_->fields()) columns_.push_back({field->type(), {}, {0}});
+    // Batches of as many rows each, where they can be, so that a row is found by its number.
+    std::int64_t row = row_bytes(info.schema);
+    if (row <= 0 || info.compression != "none") return;
+    auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(limit_ / row, 1));
+    most_rows_ = static_cast<std::int64_t>(std::bit_floor(fitting));
+    limit_ = INT32_MAX;
   }
 
   void append(const CacheSource& source, std::span<const Array> row) override {
@@ -147,7 +155,7 @@ class ArrowPayload : public Payload {
     ++rows_;
     bytes_ = 0;
     for (const Column& column : columns_) bytes_ += column.bytes();
-    if (bytes_ >= limit_) flush();
+    if (bytes_ >= limit_ || rows_ == most_rows_) flush();
   }
 
   void finish() override { flush(); }
@@ -170,7 +178,7 @@ class ArrowPayload : public Payload {
   std::shared_ptr<arrow::Schema> schema_;
   arrow::ipc::IpcWriteOptions options_;
   Sink sink_;
-  std::int64_t limit_, rows_ = 0, bytes_ = 0;
+  std::int64_t limit_, most_rows_ = INT64_MAX, rows_ = 0, bytes_ = 0;
   std::vector<Column> columns_;
 };
 
@@ -213,6 +221,7 @@ class ArrowJoiner {
       std::size_t bytes = file_.size() - before;
       auto original = messages.subspan(at, std::min(bytes, messages.size() - at));
       remember(*message, before, bytes, original);
+      let_go(original);
       at += bytes;
     }
   }

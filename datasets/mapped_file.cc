@@ -77,6 +77,16 @@ void let_go(std::span<const std::byte> mapped) {
   if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
+void read_once(std::span<const std::byte> mapped,
+               const std::function<void(std::span<const std::byte>)>& use) {
+  constexpr std::size_t piece = 1 << 20;
+  for (std::size_t at = 0; at < mapped.size(); at += piece) {
+    auto bytes = mapped.subspan(at, std::min(piece, mapped.size() - at));
+    use(bytes);
+    let_go(bytes);
+  }
+}
+
 void MappedFile::will_need(std::size_t offset, std::size_t bytes) const {
   if (offset >= size()) return;
   bytes = std::min(bytes, size() - offset);

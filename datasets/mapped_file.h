@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 
 namespace millrace {
@@ -50,5 +51,8 @@ class MappedFile {
 // Takes mapped bytes out of this process's memory, for who reads a large file once; they are read
 // again if they are looked at again.
 void let_go(std::span<const std::byte> mapped);
+// Shows mapped bytes piece by piece, and lets each go: of a file of any size little is in memory.
+void read_once(std::span<const std::byte> mapped,
+               const std::function<void(std::span<const std::byte>)>& use);
 
 }  // namespace millrace
