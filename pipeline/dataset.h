@@ -69,6 +69,9 @@ class Dataset {
   // This sample is the next that this thread loads, after the one it is given now. A data set over
   // memory may begin to fetch it; most do nothing. It must not wait.
   virtual void expect(std::int64_t /*index*/) const noexcept {}
+  // Roughly how long a sample takes beside others, in any unit, e.g. the bytes of its file. Of a
+  // batch the longest is begun first, so that nobody waits for it in the end. 0: not known.
+  virtual std::int64_t cost(std::int64_t /*index*/) const { return 0; }
 };
 
 // How data sets are passed around: shared and read only. Made from any data set by copy or move,

@@ -99,6 +99,18 @@ void Slot::prepare(const Step& step, std::int64_t batch_number) {
   for (int field = 0; field < parts_.schema.size(); ++field) {
     if (parts_.schema[field].is_fixed()) bind_rows(field);
   }
+  put_in_order();
+}
+
+// Which row is begun when; where it lands in the batch does not depend on it.
+void Slot::put_in_order() {
+  longest_first_.clear();
+  if (is_quick()) return;
+  Sampler::Order order(parts_.sampler, data_.step);
+  for (std::int64_t number = 0; number < data_.step.rows; ++number) {
+    longest_first_.emplace_back(-parts_.dataset->cost(order.index(number)), number);
+  }
+  std::ranges::sort(longest_first_);
 }
 
 // One task: the next rows that nobody has begun.
@@ -107,6 +119,10 @@ void Slot::load_rows() noexcept {
   std::int64_t rows = data_.step.rows, end = std::min(first + rows_per_task_, rows);
   if (first < rows && end == rows) events_.all_claimed(*this);
   if (first >= rows) return;  // a short batch has fewer rows than the graph
+  if (!is_quick()) {
+    first = longest_first_[static_cast<std::size_t>(first)].second;
+    end = first + 1;
+  }
   int worker = parts_.pool->this_worker();
   StageClock::Timer timer(parts_.clock, Stage::load, worker, batch_number_, first);
   Task task{timer, std::max(worker, 0), now_ns()};

@@ -101,6 +101,7 @@ class Slot {
     Buffer host, device, converted;
   };
 
+  void put_in_order();
   void load_rows() noexcept;
   // What the rows of one task share.
   struct Task {
@@ -132,6 +133,7 @@ class Slot {
   std::int64_t batch_number_ = -1;
   std::int64_t rows_per_task_;
   std::atomic<std::int64_t> claimed_{0};
+  std::vector<std::pair<std::int64_t, std::int64_t>> longest_first_;  // minus cost, row number
   std::atomic<bool> doomed_{false};  // a row has failed for good: the others need not be loaded
   std::atomic<int> stage_{0};
 };

@@ -77,5 +77,29 @@ TEST(LoaderTasks, AreAsLargeAsTheDataSetInsideWants) {
   EXPECT_EQ(Numbers(5).samples_per_task(), 1);
 }
 
+class WithCosts : public Numbers {
+ public:
+  using Numbers::Numbers;
+  std::int64_t cost(std::int64_t index) const override { return index * 7 % 10; }
+};
+
+TEST(LoaderTasks, BeginWithTheLongestOfABatchAndChangeNothingElse) {
+  std::vector<std::int64_t> order;
+  WithCosts numbers(20);
+  numbers.before_load = [&order](std::int64_t index, const LoadContext&) {
+    order.push_back(index);
+    return Status();
+  };
+  Loader loader(numbers, {.batch_size = 10, .threads = 1});
+  Loader plain(Numbers(20), {.batch_size = 10, .threads = 1});
+  EXPECT_EQ(fingerprints(loader), fingerprints(plain));
+  ASSERT_EQ(order.size(), 20U);
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    if (i == 9) continue;  // there another batch begins
+    EXPECT_EQ(order[i] / 10, order[i + 1] / 10);
+    EXPECT_GT(numbers.cost(order[i]), numbers.cost(order[i + 1]));
+  }
+}
+
 }  // namespace
 }  // namespace millrace

@@ -15,6 +15,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+# As long as the other, or CMake fills it with empty entries, which mean the current folder.
+set(CMAKE_BUILD_RPATH "${CMAKE_INSTALL_RPATH}")
 
 find_program(MILLRACE_CCACHE ccache)
 if(MILLRACE_CCACHE)

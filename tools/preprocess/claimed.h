@@ -22,7 +22,8 @@ class Claimed : public Dataset {
     std::int64_t first, end;    // of this data set
   };
 
-  Claimed(AnyDataset data, Targets& targets, const Shards& shards) : data_(std::move(data)) {
+  Claimed(const Job& job, Targets& targets, const Shards& shards)
+      : data_(job.data), source_of_(job.source) {
     for (std::int64_t number : shards) {
       auto [target, shard] = targets.find(number);
       auto range = target->writer->range(shard);
@@ -44,6 +45,7 @@ class Claimed : public Dataset {
     return data_->describe(original(index));
   }
   std::int64_t samples_per_task() const override { return data_->samples_per_task(); }
+  std::int64_t cost(std::int64_t index) const override { return source_of_(original(index)).bytes; }
 
   const Segment& segment(std::int64_t index) const {
     return *std::ranges::upper_bound(segments_, index, {}, &Segment::end);
@@ -60,6 +62,7 @@ class Claimed : public Dataset {
 
  private:
   AnyDataset data_;
+  std::function<CacheSource(std::int64_t)> source_of_;
   std::vector<Segment> segments_;
   std::int64_t size_ = 0;
 };
