@@ -105,6 +105,14 @@ void add_stage_options(CLI::App& app, VqganTrainOptions& o) {
   add("--apply-grad-penalty-every", o.stage.apply_grad_penalty_every,
       "steps: the discriminator's gradient penalty")
       ->check(CLI::PositiveNumber);
+  app.add_option("--adversarial-weight", o.stage.adversarial_weight,
+                 "of the discriminator's word beside the perceptual loss; by default 1, and 0.1 "
+                 "beside the reconstruction if there is no --vgg")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Losses");
+  add("--discr-start-step", o.stage.discr_start_step,
+      "until then the discriminator learns, but has no word")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--vgg", o.stage.vgg, "VGG16's weights, for the perceptual loss; else without")
       ->type_name("FILE")
       ->group("Losses");

@@ -53,6 +53,35 @@ TEST(Vqgan, CodebookRoundsAsThePackageDoes) {
   }
 }
 
+TEST(Vqgan, CountsTheQuantizerWithoutADiscriminatorToo) {
+  VqganConfig config = tiny();
+  config.use_vgg_and_gan = false;
+  Vqgan model(config);
+  const torch::Tensor pictures = torch::rand({2, 3, 16, 16});
+  const GeneratorLoss loss = model->generator_loss(pictures);
+  EXPECT_NE(loss.quantizer.item<float>(), 0);
+  EXPECT_TRUE(torch::equal(loss.total, loss.reconstruction + loss.quantizer));
+  const GeneratorLoss python = model->generator_loss(pictures, {.as_in_python = true});
+  EXPECT_TRUE(torch::equal(python.total, python.reconstruction));
+}
+
+TEST(Vqgan, HeedsTheDiscriminatorAsMuchAsItIsTold) {
+  auto gradient = [](double weight, GeneratorLoss& loss) {
+    torch::manual_seed(1);
+    Vqgan model(tiny());
+    loss = model->generator_loss(torch::rand({2, 3, 16, 16}), {.adversarial_weight = weight});
+    loss.backward();
+    return model->generator_parameters().front().grad();
+  };
+  GeneratorLoss all, half, none;
+  const torch::Tensor with = gradient(1, all), between = gradient(0.5, half),
+                      without = gradient(0, none);
+  EXPECT_TRUE(torch::equal(half.adaptive_weight, all.adaptive_weight * 0.5));
+  EXPECT_TRUE(torch::equal(none.total, none.reconstruction + none.perceptual + none.quantizer));
+  EXPECT_GT((with - without).norm().item<double>(), 0.01 * without.norm().item<double>());
+  EXPECT_TRUE(torch::allclose(between, (with + without) / 2, 1e-3, 1e-6));
+}
+
 TEST(Vqgan, SaysWhichSizeItCannotTake) {
   Vqgan model(tiny());
   try {

@@ -124,7 +124,7 @@ GeneratorLoss VqganImpl::generator_loss(const torch::Tensor& pictures,
                                         const GeneratorOptions& options) {
   check_pictures(pictures);
   if (options.as_in_python && config_.use_vgg_and_gan && perceptual_net_) {
-    return generator_loss_as_in_python(pictures);
+    return generator_loss_as_in_python(pictures, options);
   }
   GeneratorLoss loss;
   const Quantized quantized = encode(pictures);
@@ -159,7 +159,8 @@ GeneratorLoss VqganImpl::generator_loss(const torch::Tensor& pictures,
     weighed = gradient(reconstruction, last);
   }
   const torch::Tensor against = gradient(fake, last, by_adversarial);
-  const torch::Tensor weight = (weighed.norm() / against.norm().clamp_min(1e-8)).clamp_max(1e4);
+  const torch::Tensor weight =
+      (weighed.norm() / against.norm().clamp_min(1e-8)).clamp_max(1e4) * options.adversarial_weight;
 
   loss.perceptual = perceptual.detach();
   loss.adversarial = adversarial.detach();
@@ -179,7 +180,8 @@ GeneratorLoss VqganImpl::generator_loss(const torch::Tensor& pictures,
   return loss;
 }
 
-GeneratorLoss VqganImpl::generator_loss_as_in_python(const torch::Tensor& pictures) {
+GeneratorLoss VqganImpl::generator_loss_as_in_python(const torch::Tensor& pictures,
+                                                     const GeneratorOptions& options) {
   const Quantized quantized = encode(pictures);
   const torch::Tensor fake = decode(quantized.features);
   const torch::Tensor reconstruction = reconstruction_loss(fake, pictures);
@@ -188,7 +190,8 @@ GeneratorLoss VqganImpl::generator_loss_as_in_python(const torch::Tensor& pictur
   const torch::Tensor last = encoder_decoder_->last_weight();
   const torch::Tensor against = gradient(adversarial, last).norm();
   const torch::Tensor weighed = gradient(perceptual, last).norm();
-  const torch::Tensor weight = (weighed / against.clamp(1e-8)).clamp_max_(1e4);
+  const torch::Tensor weight =
+      (weighed / against.clamp(1e-8)).clamp_max_(1e4) * options.adversarial_weight;
   const torch::Tensor total = reconstruction + perceptual + quantized.loss + weight * adversarial;
   GeneratorLoss loss{.total = total.detach(),
                      .reconstruction = reconstruction.detach(),

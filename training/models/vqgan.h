@@ -42,6 +42,8 @@ struct GeneratorLoss {
 };
 
 struct GeneratorOptions {
+  // Times the adaptive weight of the adversarial loss.
+  double adversarial_weight = 1;
   // Also gather the discriminator's gradients, as Python does and throws away.
   bool discriminator_gradients = false;
   // Python's own order of operations: twice as much work behind the picture, but the same numbers
@@ -88,7 +90,8 @@ class VqganImpl : public torch::nn::Module {
 
  private:
   // One graph of everything, propagated as a whole.
-  GeneratorLoss generator_loss_as_in_python(const torch::Tensor& pictures);
+  GeneratorLoss generator_loss_as_in_python(const torch::Tensor& pictures,
+                                            const GeneratorOptions& options);
 
   VqganConfig config_;
   std::shared_ptr<EncoderDecoderImpl> encoder_decoder_;

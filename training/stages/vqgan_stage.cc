@@ -61,6 +61,14 @@ OptimizerOptions VqganStage::optimizer_options() const {
   return options;
 }
 
+double VqganStage::adversarial_weight(std::int64_t step) const {
+  // Beside the reconstruction alone, as much again from a discriminator that knows little yet keeps
+  // a model from learning anything.
+  constexpr double beside_reconstruction = 0.1;
+  if (step < options_.discr_start_step) return 0;
+  return options_.adversarial_weight.value_or(options_.vgg.empty() ? beside_reconstruction : 1.0);
+}
+
 std::vector<Phase> VqganStage::phases() {
   std::vector<Phase> phases{{.loss = "loss",
                              .state = "optim",
@@ -87,7 +95,9 @@ Logs VqganStage::backward(const Batch& batch, const MicroStep& micro) {
     (loss * micro.scale).backward();
     return {{"discr_loss", loss.item<double>()}};
   }
-  GeneratorLoss loss = model_->generator_loss(pictures(batch), {.as_in_python = options_.compat});
+  GeneratorLoss loss = model_->generator_loss(
+      pictures(batch),
+      {.adversarial_weight = adversarial_weight(micro.step), .as_in_python = options_.compat});
   loss.backward(micro.scale);
   Logs logs{{"loss", loss.total.item<double>()},
             {"recon_loss", loss.reconstruction.item<double>()},

@@ -8,6 +8,7 @@
 #include <millrace/training/stage.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace millrace {
@@ -17,7 +18,11 @@ struct VqganStageOptions {
   double max_grad_norm = 0;        // of the generator; 0: not clipped
   double discr_max_grad_norm = 0;  // of the discriminator
   std::int64_t apply_grad_penalty_every = 4;
-  std::filesystem::path vgg{};  // VGG16's weights; empty: no perceptual loss
+  // How much of the adversarial loss there is, beside the loss that it is weighed against; by
+  // default 1 beside the perceptual loss, as in Python, and less beside the reconstruction alone.
+  std::optional<double> adversarial_weight{};
+  std::int64_t discr_start_step = 0;  // until then there is none of it
+  std::filesystem::path vgg{};        // VGG16's weights; empty: no perceptual loss
   std::string field = "image";  // of the batch: float32 in [0, 1], [rows, channels, height, width]
   // As the trainer in Python does it: the gradient penalty in every step, and every operation in
   // its order, so that sums round as its sums do.
@@ -44,6 +49,7 @@ class VqganStage : public Stage {
  private:
   torch::Tensor pictures(const Batch& batch) const;
   OptimizerOptions optimizer_options() const;
+  double adversarial_weight(std::int64_t step) const;
 
   VqganStageOptions options_;
   Vqgan model_, average_;
