@@ -114,6 +114,12 @@ void print_result(const TrainOptions& o, const RunFolder& folder, const Schedule
   std::printf("%s\n", result.dump().c_str());
 }
 
+constexpr const char* config_file = "config.toml";
+
+void write_config(const CLI::App& app, const RunFolder& folder) {
+  folder.write_config(config_file, CommandLine::toml(app, {"resume", "clear", "json", "quiet"}));
+}
+
 OldRun old_run(const TrainOptions& o) {
   return o.resume ? OldRun::resume : o.clear ? OldRun::clear : OldRun::refuse;
 }
@@ -196,10 +202,8 @@ RunFolder open_run_folder(const CLI::App& app, const TrainOptions& o, const Plac
   const bool first = place.rank() == 0;
   if (!first) place.ranks->barrier();  // it is made, or rank 0 has told why not
   RunFolder folder(o.results_folder, first ? old_run(o) : OldRun::join);
-  if (first) {
-    folder.write_config("config.toml",
-                        CommandLine::toml(app, {"resume", "clear", "json", "quiet"}));
-  }
+  // That of an earlier run stays until its checkpoint has been found to fit.
+  if (first && !std::filesystem::exists(folder / config_file)) write_config(app, folder);
   if (first && place.ranks) place.ranks->barrier();
   return folder;
 }
@@ -208,6 +212,7 @@ int run(const CLI::App& app, const TrainOptions& o, const Place& place, const Ru
         Scheduler& scheduler) {
   const std::int64_t first = o.resume ? scheduler.resume() : 0;
   if (place.rank() > 0) return scheduler.run();
+  if (o.resume) write_config(app, folder);
   scheduler.add_tracker(std::make_unique<JsonLinesTracker>(folder / "metrics.jsonl", first));
   auto board = std::make_unique<TensorBoardTracker>(folder.path(), first);
   board->hyper_parameters(CommandLine::settings(app));

@@ -109,6 +109,7 @@ TEST_F(TrainVqgan, LosesNothingOfAnEarlierRun) {
   EXPECT_NE(last_line().find("checkpoint.2.pt: 'quantizer.mask' is [4], the model's is [5]"),
             std::string::npos)
       << last_line();
+  EXPECT_EQ(contents("done"), before);  // the configuration too
   std::ofstream(folder_ / "done" / "checkpoint.2.pt") << "no longer a checkpoint";
   EXPECT_EQ(run(arguments("done", 4, {"--resume"})), 1);
   EXPECT_NE(last_line().find("none of its 1 checkpoints can be read"), std::string::npos);
