@@ -130,7 +130,7 @@ LoaderParts::LoaderParts(AnyDataset data, LoaderOptions given)
       host_memory(host_pool(options)),
       device_memory(device_pool(options, consumer)) {
   std::int64_t slots = options.prefetch + 1, rows = options.batch_size;
-  std::int64_t host = 0, device = 0;
+  std::int64_t host = 0, device = 0, fixed = 0;  // `fixed`: of fields of fixed shape
   bool unknown = false;
   undecoded.resize(static_cast<std::size_t>(pool->threads()));
   for (int i = 0; i < schema.size(); ++i) {
@@ -143,6 +143,7 @@ LoaderParts::LoaderParts(AnyDataset data, LoaderOptions given)
       batch = slots * rows * field.shape.elements() * item;
       std::int64_t floats = convert ? slots * rows * field.shape.elements() * 4 : 0;
       bool float_on_host = convert && !options.device;
+      fixed += convert ? floats : batch;
       host += float_on_host ? floats + pool->threads() * field.shape.elements() : batch;
       if (options.device) device += batch + floats;
     } else {
@@ -168,14 +169,6 @@ LoaderParts::LoaderParts(AnyDataset data, LoaderOptions given)
               "); lower prefetch or batch_size");
   log(LogLevel::info, "loader: " + text);
   // What samples of variable shape may take beyond what was predicted for them.
-  std::int64_t fixed = 0;
-  for (int i = 0; i < schema.size(); ++i) {
-    const Field& field = schema[i];
-    if (field.is_fixed()) {
-      auto item = static_cast<std::int64_t>(item_size(batch_dtype(i)));
-      fixed += slots * rows * field.shape.elements() * item;
-    }
-  }
   if (options.max_bytes > 0) budget.limit = std::max<std::int64_t>(options.max_bytes - fixed, 1);
   if (options.rank != 0) return;  // every rank leaves out the same
   for (LeftOut& entry : dataset->left_out()) {
