@@ -62,7 +62,7 @@ install_peers() {
 mkdir -p "$work"
 phase "set-up" tools/setup.sh
 if [ "$group" = train ]; then
-  phase "release build" build release
+  phase "release build" build release --target train_vqgan
   phase "trainer in Python" environment trainers -r tests/parity/requirements.txt
   phase "corpus" "$work/trainers/bin/python" tools/bench/corpus.py "$work/corpus"
   phase "measurement" "$work/trainers/bin/python" tools/bench/train.py train --root . --work "$work" --out build/bench-results "$@"

@@ -15,10 +15,10 @@ phase() { # phase "what it does" command...
 }
 
 # A build prints little when all goes well, and everything when it does not.
-build() { # build PRESET
+build() { # build PRESET [ARGUMENT OF CMAKE...]
   local log
   log=$(mktemp)
-  if cmake --preset "$1" >"$log" 2>&1 && cmake --build --preset "$1" -j "$(nproc)" >>"$log" 2>&1; then
+  if cmake --preset "$1" >"$log" 2>&1 && cmake --build --preset "$1" -j "$(nproc)" "${@:2}" >>"$log" 2>&1; then
     grep -E '^-- Millrace:' "$log" || true
     tail -n 1 "$log"
     rm -f "$log"
