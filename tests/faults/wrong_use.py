@@ -46,7 +46,7 @@ def main():
         one_line(preprocess("images", media, "--out", out, "--config", folder / "none.toml"), 2, "none.toml")
         (folder / "bad.toml").write_text("sise = 3\n")
         one_line(preprocess("images", media, "--out", out, "--config", folder / "bad.toml"), 2, "did you mean 'size'")
-        one_line(preprocess("tokens", media, "--out", out, "--model", "vae.pt"), 2, "trainers")
+        one_line(preprocess("tokens", media, "--out", out, "--model", "vae.pt"), 2, "vae.pt: there is no such file")
         one_line(preprocess("gifs", media, "--out", out), 2)
         one_line(preprocess("images", media, "--out", out,
                             environment={"RANK": "0", "WORLD_SIZE": "two"}), 2, "WORLD_SIZE")

@@ -10,11 +10,6 @@ namespace millrace {
 
 namespace {
 
-const std::map<std::string, ShortClip> short_rules = {{"repeat", ShortClip::repeat_last},
-                                                      {"black", ShortClip::black},
-                                                      {"loop", ShortClip::loop},
-                                                      {"error", ShortClip::error}};
-
 // The flags of both.
 struct ClipFlags {
   std::string input, size = "128", selection = "first", short_rule = "repeat", layout = "thwc";
@@ -45,7 +40,7 @@ void ClipFlags::declare(CLI::App& app, const char* what) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--short", short_rule, "clips that are too short: repeat, black, loop or error")
-      ->check(CLI::IsMember(short_rules))
+      ->check(CLI::IsMember(short_clip_rules()))
       ->capture_default_str();
   app.add_option("--channels", channels, "1 grey, 3 RGB")
       ->check(CLI::IsMember({1, 3}))
@@ -103,7 +98,7 @@ Options folder_options(const ClipFlags& flags, const std::shared_ptr<Pool>& pool
   options.fit = flags.fit == "crop" ? Fit::centre_crop : Fit::stretch;
   options.channels = flags.channels;
   options.layout = flags.layout == "thwc" ? ClipLayout::thwc : ClipLayout::cthw;
-  options.short_clip = short_rules.at(flags.short_rule);
+  options.short_clip = short_clip_rules().at(flags.short_rule);
   options.files = listing(pool);
   return options;
 }

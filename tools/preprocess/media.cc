@@ -64,6 +64,14 @@ class Encoded : public Dataset {
 
 }  // namespace
 
+const std::map<std::string, ShortClip>& short_clip_rules() {
+  static const std::map<std::string, ShortClip> rules = {{"repeat", ShortClip::repeat_last},
+                                                         {"black", ShortClip::black},
+                                                         {"loop", ShortClip::loop},
+                                                         {"error", ShortClip::error}};
+  return rules;
+}
+
 PixelSize parse_size(const std::string& text) {
   const char* end = text.data() + text.size();
   std::int64_t height = -1, width = -1;

@@ -5,8 +5,10 @@
 
 #include <millrace/datasets/file_list.h>
 #include <millrace/datasets/pixel_size.h>
+#include <millrace/decoders/clip.h>
 
 #include <functional>
+#include <map>
 #include <string>
 
 namespace millrace {
@@ -14,6 +16,9 @@ namespace millrace {
 // "256" is a square, "480x640" height and width, "0" each as large as it is.
 PixelSize parse_size(const std::string& text);
 std::string to_string(const PixelSize& size);
+
+// What --short takes.
+const std::map<std::string, ShortClip>& short_clip_rules();
 
 // --store and --check.
 struct StoreOptions {

@@ -1,6 +1,7 @@
 // Media to tokens: a stage between the decoders and the cache.
 #include "tools/inspect/probe.h"
 #include "tools/preprocess/media.h"
+#include "tools/preprocess/token_model.h"
 #include "tools/preprocess/tokenizing.h"
 
 #include <millrace/datasets/image_folder.h>
@@ -15,15 +16,20 @@ class Tokens : public Medium {
  public:
   const char* name() const override { return "tokens"; }
   const char* about() const override {
-    return "Pictures or clips to tokens. --model is a codebook of patches in an .npy file, float32 "
-           "[entries, patch * patch * channels] over pixels in [0, 1].";
+    return "Pictures or clips to tokens. --model is a checkpoint of train_video_tokenizer or "
+           "train_vqgan, or of their models in Python; or a codebook of patches in an .npy file, "
+           "float32 [entries, patch * patch * channels] over pixels in [0, 1].";
   }
   const char* examples() const override {
     return R"(
 Examples:
-  preprocess tokens photos/ --model codebook.npy --out tokens.npy --size 256
-  preprocess tokens clips/ --model codebook.npy --out tokens.npy --frames 17 --size 128
+  preprocess tokens clips/ --model checkpoints/checkpoint.90.pt --out tokens.npy --frames 17
+  preprocess tokens clips/ --model checkpoint.90.pt --weights model --out tokens.arrow
+  preprocess tokens photos/ --model results/vae.9000.ema.pt --out tokens.npy --size 256
+  preprocess tokens clips/ --model from_python.pt --model-config model.toml --out tokens.npy
   preprocess tokens photos/ --model codebook.npy --out tokens.npy --dtype int64
+A model's own size and channels are the default. A file of weights alone needs the model's arguments:
+--model-config, or a config.toml beside it. Tokens have the smallest type that holds the codebook.
 )";
   }
   void declare(CLI::App& app) override;
@@ -32,10 +38,15 @@ Examples:
  private:
   Job pictures(const std::shared_ptr<Pool>& pool) const;
   Job clips(const std::shared_ptr<Pool>& pool) const;
+  // Whether the folder's clips are meant, and not its pictures.
+  bool wants_clips(const std::shared_ptr<Pool>& pool) const;
+  // What is not given is what the model takes.
+  std::shared_ptr<const TokenModel> open_model(const std::shared_ptr<Pool>& pool);
 
-  std::string input_, model_, size_ = "256", medium_ = "auto", dtype_;
+  std::string input_, model_, size_, medium_ = "auto", dtype_, config_, weights_;
+  std::string short_rule_ = "repeat";
   std::int64_t frames_ = 17, patch_ = 0, patch_frames_ = 1;
-  int channels_ = 3;
+  int channels_ = 0;
 };
 
 void Tokens::declare(CLI::App& app) {
@@ -43,15 +54,24 @@ void Tokens::declare(CLI::App& app) {
       ->required()
       ->type_name("FOLDER");
   app.add_option("--model", model_, "what makes tokens of them")->required()->type_name("FILE");
+  app.add_option("--weights", weights_,
+                 "of a checkpoint: ema or model; by default the moving average if there is one")
+      ->check(CLI::IsMember({"ema", "model"}));
+  app.add_option("--model-config", config_,
+                 "the arguments of the model, if its file does not hold them: TOML or JSON")
+      ->type_name("FILE");
   app.add_option("--medium", medium_, "images or videos; by default what the folder has")
       ->check(CLI::IsMember({"auto", "images", "videos"}))
       ->capture_default_str();
-  app.add_option("--size", size_, "256, or 480x640 (height x width)")->capture_default_str();
-  app.add_option("--channels", channels_, "1 grey, 3 RGB")
-      ->check(CLI::IsMember({1, 3}))
-      ->capture_default_str();
+  app.add_option("--size", size_,
+                 "256, or 480x640 (height x width); by default the model's, else 256");
+  app.add_option("--channels", channels_, "1 grey, 3 RGB; by default the model's, else 3")
+      ->check(CLI::IsMember({1, 3}));
   app.add_option("--frames", frames_, "of a clip")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--short", short_rule_, "clips that are too short: repeat, black, loop or error")
+      ->check(CLI::IsMember(short_clip_rules()))
       ->capture_default_str();
   app.add_option("--patch", patch_, "pixels of a patch; 0: as the codebook's vectors are long")
       ->check(CLI::NonNegativeNumber)
@@ -77,44 +97,59 @@ Job Tokens::clips(const std::shared_ptr<Pool>& pool) const {
   VideoFolder folder(input_, {.frames = frames_,
                               .size = parse_size(size_),
                               .channels = channels_,
+                              .short_clip = short_clip_rules().at(short_rule_),
                               .files = listing(pool)});
   Job job{.what = "videos",
           .data = folder,
           .source = sources_of(folder.files()),
-          .options = {{"medium", "videos"}, {"frames", std::to_string(frames_)}}};
+          .options = {
+              {"medium", "videos"}, {"frames", std::to_string(frames_)}, {"short", short_rule_}}};
   job.stage_field = job.main_field = "video";
   return job;
 }
 
-Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
-  if (model_.ends_with(".pt") || model_.ends_with(".ckpt") || model_.ends_with(".safetensors")) {
-    throw Error(
-        "trained models (train_vqgan, train_video_tokenizer) cannot be read yet: they come "
-        "with those trainers")
-        .at(model_)
-        .kind(ErrorKind::usage)
-        .hint("A codebook of patches in an .npy file works today, see: preprocess tokens --help");
+bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
+  if (medium_ != "auto") return medium_ == "videos";
+  FileList files(input_, listing(pool));
+  std::int64_t clips = 0, images = 0;
+  for (std::int64_t i = 0; i < files.size(); ++i) {
+    MediaKind kind = kind_of(files.name(i));
+    clips += kind == MediaKind::video ? 1 : 0;
+    images += kind == MediaKind::image ? 1 : 0;
   }
-  auto stage = load_codebook(model_, {.patch = patch_,
-                                      .channels = channels_,
-                                      .frames = patch_frames_,
-                                      .threads = pool->threads()});
-  bool videos = medium_ == "videos";
-  if (medium_ == "auto") {
-    FileList files(input_, listing(pool));
-    std::int64_t clips = 0, images = 0;
-    for (std::int64_t i = 0; i < files.size(); ++i) {
-      MediaKind kind = kind_of(files.name(i));
-      clips += kind == MediaKind::video ? 1 : 0;
-      images += kind == MediaKind::image ? 1 : 0;
-    }
-    if (clips > 0 && images > 0) {
-      throw Error(
-          "the folder has pictures and clips; say which: --medium images or --medium videos")
-          .at(input_)
-          .kind(ErrorKind::usage);
-    }
-    videos = clips > 0;
+  if (clips > 0 && images > 0) {
+    throw Error("the folder has pictures and clips; say which: --medium images or --medium videos")
+        .at(input_)
+        .kind(ErrorKind::usage);
+  }
+  return clips > 0;
+}
+
+std::shared_ptr<const TokenModel> Tokens::open_model(const std::shared_ptr<Pool>& pool) {
+  auto model = open_token_model(
+      {.model = model_, .config = config_, .weights = weights_, .threads = pool->threads()});
+  if (channels_ == 0) channels_ = static_cast<int>(model->channels());
+  if (size_.empty() && model->side() > 0) size_ = std::to_string(model->side());
+  return model;
+}
+
+Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
+  std::shared_ptr<const TokenStage> stage;
+  std::shared_ptr<const TokenModel> model;
+  if (!model_.ends_with(".npy")) stage = model = open_model(pool);
+  if (channels_ == 0) channels_ = 3;
+  if (size_.empty()) size_ = "256";
+  if (stage == nullptr) {
+    stage = load_codebook(model_, {.patch = patch_,
+                                   .channels = channels_,
+                                   .frames = patch_frames_,
+                                   .threads = pool->threads()});
+  }
+  const bool videos = wants_clips(pool);
+  if (videos && model != nullptr && !model->takes_clips()) {
+    throw Error("is a " + model->name() + ", which takes pictures, but the folder has clips")
+        .at(model_)
+        .kind(ErrorKind::usage);
   }
   Job job = videos ? clips(pool) : pictures(pool);
   job.stage = stage;
@@ -124,6 +159,7 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
   job.options["model"] = stage->name();
   job.options["weights"] = stage->hash();
   job.options["vocabulary"] = std::to_string(stage->vocabulary());
+  if (model != nullptr) job.options["configuration"] = model->configuration();
   return job;
 }
 

@@ -1,0 +1,21 @@
+// What a checkpoint or a file of weights holds of a model: which weights, and its configuration.
+#pragma once
+
+#include "tools/preprocess/token_model.h"
+
+#include <millrace/training/value.h>
+
+#include <string>
+
+namespace millrace {
+
+// The state_dict that is asked for: "ema", "model", or empty for the moving average if there is
+// one.
+Dict model_weights(const Value& saved, const TokenModelOptions& options);
+
+// The constructor arguments as JSON: from the file that was given, from the checkpoint, or from the
+// config.toml beside it. `defaults`: all arguments there are, for what a TOML file calls them.
+std::string model_configuration(const Value& saved, const TokenModelOptions& options,
+                                const std::string& defaults);
+
+}  // namespace millrace

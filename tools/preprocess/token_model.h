@@ -1,0 +1,42 @@
+// A trained model as a stage of `preprocess tokens`. What runs it links LibTorch and is a library
+// of its own, millrace_tokenizers, which is opened when a model is asked for.
+#pragma once
+
+#include <millrace/datasets/token_stage.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace millrace {
+
+struct TokenModelOptions {
+  std::filesystem::path model;  // a checkpoint or weights, of a trainer here or in Python
+  // Its constructor arguments, as TOML or JSON. Empty: what the model's file says, or config.toml
+  // beside it.
+  std::filesystem::path config{};
+  std::string weights{};  // "ema", "model", or empty: the moving average if there is one
+  int threads = 1;
+};
+
+class TokenModel : public TokenStage {
+ public:
+  // The arguments that decide the tokens, as JSON.
+  virtual std::string configuration() const = 0;
+  virtual std::int64_t channels() const = 0;
+  // The only side of pictures that it takes; 0: any that token_shape() takes.
+  virtual std::int64_t side() const = 0;
+  virtual bool takes_clips() const = 0;
+};
+
+// Throws an Error if the library is not there, or the file is damaged, holds something else or does
+// not fit the configuration.
+std::shared_ptr<const TokenModel> open_token_model(const TokenModelOptions& options);
+
+// What open_token_model() calls in the library, and its name there.
+using OpenTokenModel = void(const TokenModelOptions& options,
+                            std::shared_ptr<const TokenModel>& model);
+constexpr const char* open_token_model_name = "millrace_open_token_model";
+
+}  // namespace millrace
