@@ -19,7 +19,7 @@ echo "format: clean"
 database=build/dev
 [ -f $database/compile_commands.json ] || cmake --preset dev >/dev/null
 # Some flags are GCC's alone.
-[[ $mode == *.cc ]] || mapfile -t files < <(find pipeline decoders datasets tools -name '*.cc' ! -name 'train_*' | sort)
+[[ $mode == *.cc ]] || mapfile -t files < <(find pipeline decoders datasets tools -name '*.cc' ! -name 'train_*' ! -name tokenizers.cc ! -name model_weights.cc | sort)
 printf '%s\n' "${files[@]}" |
   xargs -P "$(nproc)" -n 1 clang-tidy -p $database --quiet --extra-arg=-Wno-unknown-warning-option 2>/dev/null
 echo "clang-tidy: clean"
