@@ -62,6 +62,12 @@ void Report::loss(const std::string& name, const torch::Tensor& ours, const torc
        after_steps ? tolerance_.step : tolerance_.loss);
 }
 
+void Report::part(const Fixture& fixture, const std::string& name, const torch::Tensor& ours) {
+  if (!fixture.has("loss/" + name)) return;
+  if (!ours.defined()) return failure(c10::str("loss ", name, " is missing"));
+  loss(name, ours, fixture.tensor("loss/" + name));
+}
+
 void Report::output(const std::string& name, const torch::Tensor& ours,
                     const torch::Tensor& wanted) {
   if (ours.sizes() != wanted.sizes()) {

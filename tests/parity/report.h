@@ -1,6 +1,8 @@
 // Compares tensors with those of a fixture and counts what passed.
 #pragma once
 
+#include "tests/parity/fixture.h"
+
 #include <millrace/training/value.h>
 
 #include <set>
@@ -31,6 +33,8 @@ class Report {
   // `after_steps`: of a model that optimizers have moved.
   void loss(const std::string& name, const torch::Tensor& ours, const torch::Tensor& wanted,
             bool after_steps = false);
+  // A part of a loss, if the fixture has it.
+  void part(const Fixture& fixture, const std::string& name, const torch::Tensor& ours);
   // Integers must be equal.
   void output(const std::string& name, const torch::Tensor& ours, const torch::Tensor& wanted);
   // One line for all gradients of a tag, naming the worst. Those that are zero but for rounding, on

@@ -49,17 +49,18 @@ class Run {
     clear();
     VideoGeneratorLoss loss = model_->generator_loss(video_, options_);
     report_.loss("gen", loss.total, fixture_.tensor("loss/gen"));
-    compare_part("gen.recon", loss.reconstruction);
-    compare_part("gen.quantizer_aux", loss.quantizer);
-    compare_part("gen.perceptual", loss.perceptual);
-    compare_part("gen.gen", loss.adversarial);
-    compare_part("gen.adaptive_weight", loss.adaptive_weight);
-    compare_part("gen.per_sample_entropy", loss.per_sample_entropy);
-    compare_part("gen.batch_entropy", loss.batch_entropy);
-    compare_part("gen.commitment", loss.commitment);
+    report_.part(fixture_, "gen.recon", loss.reconstruction);
+    report_.part(fixture_, "gen.quantizer_aux", loss.quantizer);
+    report_.part(fixture_, "gen.perceptual", loss.perceptual);
+    report_.part(fixture_, "gen.gen", loss.adversarial);
+    report_.part(fixture_, "gen.adaptive_weight", loss.adaptive_weight);
+    report_.part(fixture_, "gen.per_sample_entropy", loss.per_sample_entropy);
+    report_.part(fixture_, "gen.batch_entropy", loss.batch_entropy);
+    report_.part(fixture_, "gen.commitment", loss.commitment);
     for (std::size_t i = 0; i < loss.multiscale.size(); ++i) {
-      compare_part("gen.multiscale." + std::to_string(i), loss.multiscale[i]);
-      compare_part("gen.multiscale_weight." + std::to_string(i), loss.multiscale_weights[i]);
+      report_.part(fixture_, "gen.multiscale." + std::to_string(i), loss.multiscale[i]);
+      report_.part(fixture_, "gen.multiscale_weight." + std::to_string(i),
+                   loss.multiscale_weights[i]);
     }
     loss.backward();
     report_.gradients("gen", gradients(*model_), fixture_.with("grad/gen/"), true);
@@ -70,10 +71,10 @@ class Run {
     clear();
     const VideoDiscriminatorLoss loss = model_->discriminator_loss(video_, options_);
     report_.loss("discr", loss.total, fixture_.tensor("loss/discr"));
-    compare_part("discr.discr", loss.hinge);
-    compare_part("discr.gradient_penalty", loss.gradient_penalty);
+    report_.part(fixture_, "discr.discr", loss.hinge);
+    report_.part(fixture_, "discr.gradient_penalty", loss.gradient_penalty);
     for (std::size_t i = 0; i < loss.multiscale.size(); ++i) {
-      compare_part("discr.multiscale." + std::to_string(i), loss.multiscale[i]);
+      report_.part(fixture_, "discr.multiscale." + std::to_string(i), loss.multiscale[i]);
     }
     loss.total.backward();
     report_.gradients("discr", gradients(*model_), fixture_.with("grad/discr/"), true);
@@ -180,10 +181,6 @@ class Run {
   }
 
   void clear() { model_->zero_grad(/*set_to_none=*/true); }
-
-  void compare_part(const std::string& name, const torch::Tensor& ours) {
-    if (fixture_.has("loss/" + name)) report_.loss(name, ours, fixture_.tensor("loss/" + name));
-  }
 
   const Fixture& fixture_;
   Report& report_;

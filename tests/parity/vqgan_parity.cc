@@ -68,9 +68,9 @@ class Run {
     }
     const torch::Tensor fake = loss.pictures;
     report_.loss("gen", loss.total, fixture_.tensor("loss/gen"));
-    compare_part("gen.recon", loss.reconstruction);
-    if (loss.perceptual.defined()) compare_part("gen.perceptual", loss.perceptual);
-    if (loss.adversarial.defined()) compare_part("gen.gen", loss.adversarial);
+    report_.part(fixture_, "gen.recon", loss.reconstruction);
+    report_.part(fixture_, "gen.perceptual", loss.perceptual);
+    report_.part(fixture_, "gen.gen", loss.adversarial);
     if (fixture_.has("output/gen.recon")) {
       report_.output("gen.recon", fake, fixture_.tensor("output/gen.recon"));
     }
@@ -163,10 +163,6 @@ class Run {
   }
 
  private:
-  void compare_part(const std::string& name, const torch::Tensor& ours) {
-    if (fixture_.has("loss/" + name)) report_.loss(name, ours, fixture_.tensor("loss/" + name));
-  }
-
   const Fixture& fixture_;
   Report& report_;
   Order order_;
