@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include <unistd.h>
 
@@ -82,6 +83,37 @@ std::string without_endless_range(const std::string& message) {
          " is too small";
 }
 
+// Lists that go over several lines, each in one line: CLI11 reads no others. Comments inside of
+// them are left out.
+std::string with_lists_in_one_line(std::istream& in) {
+  std::string text;
+  int depth = 0;
+  for (std::string line; std::getline(in, line); text += depth > 0 ? ' ' : '\n') {
+    char quote = 0;
+    if (depth == 0 && line.find('=') == std::string::npos) {  // [part], a comment
+      text += line;
+      continue;
+    }
+    for (char c : line) {
+      if (quote == 0 && c == '#') break;
+      if (quote != 0) {
+        if (c == quote) quote = 0;
+      } else if (c == '"' || c == '\'') {
+        quote = c;
+      } else {
+        depth += (c == '[' ? 1 : 0) - (c == ']' ? 1 : 0);
+      }
+      text += c;
+    }
+  }
+  // A comma behind the last item is none of CLI11's either.
+  for (std::size_t at = 0; (at = text.find(']', at)) != std::string::npos; ++at) {
+    std::size_t before = at == 0 ? std::string::npos : text.find_last_not_of(' ', at - 1);
+    if (before != std::string::npos && text[before] == ',') text[before] = ' ';
+  }
+  return text;
+}
+
 [[noreturn]] void refuse(const std::string& problem) {
   throw Error(problem).kind(ErrorKind::usage);
 }
@@ -132,7 +164,8 @@ std::vector<std::string> CommandLine::with_config(std::vector<std::string> argum
     break;
   }
   std::vector<std::string> known = flags_of(*app);
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(in)) {
+  std::istringstream lines(with_lists_in_one_line(in));
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(lines)) {
     bool ours = item.parents.empty() || (item.parents.size() == 1 && item.parents[0] == command);
     if (!ours || item.name == "++" || item.name == "--") continue;
     std::string flag = "--" + item.name;

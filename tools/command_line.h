@@ -49,17 +49,32 @@ class CommandLine {
   CLI::App app_;
 };
 
-// An option whose default is shown, and written to a configuration, so that it reads back to the
-// bit.
+// A value as a flag takes it, so that it reads back to the bit.
+inline std::string flag_text(const std::string& value) {
+  return value;
+}
+inline std::string flag_text(bool value) {
+  return value ? "true" : "false";
+}
+template <class T>
+requires std::is_arithmetic_v<T> std::string flag_text(T value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+template <class T>
+std::string flag_text(const std::vector<T>& values) {
+  std::string text;
+  for (const T& value : values) text.append(text.empty() ? "" : ",").append(flag_text(value));
+  return "[" + text + "]";
+}
+
+// An option whose default is shown, and written to a configuration.
 template <class T>
 CLI::Option* declare(CLI::App& app, const char* name, T& value, const char* text,
                      const char* group) {
   CLI::Option* option = app.add_option(name, value, text)->group(group);
-  if constexpr (std::is_same_v<T, bool>) {
-    return option->default_str(value ? "true" : "false");
-  } else if constexpr (std::is_floating_point_v<T>) {
-    char digits[32];
-    return option->default_str(std::string(digits, std::to_chars(digits, digits + 32, value).ptr));
+  if constexpr (requires { flag_text(value); }) {
+    return option->default_str(flag_text(value));
   } else {
     return option->capture_default_str();
   }

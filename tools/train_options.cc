@@ -8,11 +8,11 @@ namespace millrace {
 
 namespace {
 
-void add_data_options(CLI::App& app, TrainOptions& o) {
+void add_data_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
   auto add = [&](const char* name, auto& value, const char* text) {
     return declare(app, name, value, text, "Data");
   };
-  app.add_option("folder,--folder", o.folder, "the files to train on, also in folders below it")
+  app.add_option(names.folder, o.folder, "the files to train on, also in folders below it")
       ->required()
       ->group("Data");
   app.add_option("--batch-size", o.batch_size, "samples of a batch")
@@ -34,7 +34,7 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
   add("--prefetch", o.prefetch, "batches made ahead")->check(CLI::PositiveNumber);
 }
 
-void add_optimizer_options(CLI::App& app, TrainOptions& o) {
+void add_optimizer_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
   auto add = [&](const char* name, auto& value, const char* text) {
     return declare(app, name, value, text, "Optimizer");
   };
@@ -47,18 +47,20 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
       ->check(CLI::PositiveNumber);
   add("--optimizer", o.optimizer, "adam, adamw or lion")
       ->check(CLI::IsMember({"adam", "adamw", "lion"}));
-  add("--lr", o.lr, "learning rate")->check(CLI::NonNegativeNumber);
-  add("--betas", o.betas, "of the optimizer; by default 0.9 0.999, and 0.9 0.99 for lion")
+  add(names.lr, o.lr, "learning rate")->check(CLI::NonNegativeNumber);
+  add("--betas", o.betas,
+      o.betas.empty() ? "of the optimizer; by default 0.9 0.999, and 0.9 0.99 for lion"
+                      : "of the optimizer")
       ->expected(2);
   add("--eps", o.eps, "of adam and adamw");
   add("--weight-decay", o.weight_decay, "of parameters with 2 or more dimensions")
       ->check(CLI::NonNegativeNumber);
-  add("--schedule", o.schedule, "of the learning rate: constant, linear, cosine or step")
+  add(names.schedule, o.schedule, "of the learning rate: constant, linear, cosine or step")
       ->check(CLI::IsMember({"constant", "linear", "cosine", "step"}));
   add("--warmup-steps", o.lr_schedule.warmup_steps, "steps until the learning rate is reached")
       ->check(CLI::NonNegativeNumber);
-  add("--lr-start-factor", o.lr_schedule.start_factor, "linear: where it starts, times --lr");
-  add("--lr-end-factor", o.lr_schedule.end_factor, "linear, cosine: where it ends, times --lr");
+  add("--lr-start-factor", o.lr_schedule.start_factor, "linear: where it starts, times the rate");
+  add("--lr-end-factor", o.lr_schedule.end_factor, "linear, cosine: where it ends, likewise");
   add("--lr-step-size", o.lr_schedule.step_size, "step: so many steps between two falls");
   add("--lr-gamma", o.lr_schedule.gamma, "step: times this at each fall");
   add("--mixed-precision", o.mixed_precision, "no, bf16, or fp16 (on a GPU)")
@@ -85,17 +87,24 @@ void add_average_options(CLI::App& app, TrainOptions& o) {
   add("--ema-min-value", o.ema.min_value, "beta is at least this");
 }
 
-void add_result_options(CLI::App& app, TrainOptions& o) {
+void add_result_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
   auto add = [&](const char* name, auto& value, const char* text) {
     return declare(app, name, value, text, "Results")->check(CLI::NonNegativeNumber);
   };
   declare(app, "--results-folder", o.results_folder, "made if it is not there", "Results");
-  add("--save-results-every", o.save_results_every,
+  if (names.checkpoints_folder != nullptr) {
+    declare(app, names.checkpoints_folder, o.checkpoints_folder, "likewise", "Results");
+  }
+  add(names.save_results_every, o.save_results_every,
       "steps between samples with a validation; 0: never");
-  add("--save-model-every", o.save_model_every,
-      "steps between files with the weights alone; 0: at the end only");
-  add("--checkpoint-every", o.checkpoint_every,
-      "steps between files to resume from; 0: as --save-model-every");
+  if (names.save_model_every != nullptr) {
+    add(names.save_model_every, o.save_model_every,
+        "steps between files with the weights alone; 0: at the end only");
+  }
+  add(names.checkpoint_every, o.checkpoint_every,
+      names.save_model_every != nullptr
+          ? "steps between files to resume from; 0: as --save-model-every"
+          : "steps between files to resume from; 0: at the end only");
   add("--keep", o.keep, "how many of those stay; 0: all");
   auto flag = [&](const char* name, bool& value, const char* text) {
     return app.add_flag(name, value, text)->group("Results");
@@ -108,11 +117,11 @@ void add_result_options(CLI::App& app, TrainOptions& o) {
 
 }  // namespace
 
-void add_train_options(CLI::App& app, TrainOptions& o) {
-  add_data_options(app, o);
-  add_optimizer_options(app, o);
+void add_train_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
+  add_data_options(app, o, names);
+  add_optimizer_options(app, o, names);
   add_average_options(app, o);
-  add_result_options(app, o);
+  add_result_options(app, o, names);
 }
 
 int run_trainer(const std::string& name, const CLI::App& app, void* options) {

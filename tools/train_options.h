@@ -23,6 +23,8 @@ struct TrainOptions {
   std::int64_t save_results_every = 100;
   std::int64_t save_model_every = 1000;
   std::int64_t checkpoint_every = 0;
+  std::string checkpoints_folder{};  // empty: the results folder
+  bool number_checkpoints = false;   // 0, 1, 2, ... instead of by the steps done
   int keep = 3;
   double valid_frac = 0.05;
   std::int64_t valid_batches = 0;
@@ -51,7 +53,18 @@ struct TrainOptions {
   bool quiet = false;
 };
 
-void add_train_options(CLI::App& app, TrainOptions& options);
+// What the trainers in Python call the same thing. Null: this trainer does not have it.
+struct TrainNames {
+  const char* folder = "folder,--folder";
+  const char* lr = "--lr";
+  const char* schedule = "--schedule";
+  const char* save_results_every = "--save-results-every";
+  const char* save_model_every = "--save-model-every";
+  const char* checkpoint_every = "--checkpoint-every";
+  const char* checkpoints_folder = nullptr;
+};
+
+void add_train_options(CLI::App& app, TrainOptions& options, const TrainNames& names = {});
 
 // Opens the library millrace_trainers, which links LibTorch, and calls its function `name`, an
 // int(const CLI::App*, void* options).

@@ -61,9 +61,11 @@ void Ema::update() {
   }
 }
 
-Value Ema::state() const {
+Value Ema::state(bool with_online_model) const {
   Dict state{{"initted", torch::tensor(started_)}, {"step", torch::tensor(step_)}};
-  for (const auto& [name, tensor] : online_) state.set("online_model." + name, tensor);
+  if (with_online_model) {
+    for (const auto& [name, tensor] : online_) state.set("online_model." + name, tensor);
+  }
   for (const auto& [name, tensor] : average_) state.set("ema_model." + name, tensor);
   return state;
 }

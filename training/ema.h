@@ -32,8 +32,8 @@ class Ema {
   double decay() const;
   std::int64_t step() const { return step_; }
 
-  // {"initted", "step", "online_model.*", "ema_model.*"}
-  Value state() const;
+  // {"initted", "step", "online_model.*" if wanted, "ema_model.*"}
+  Value state(bool with_online_model = true) const;
   // Brings the average and its step back; the online model is the caller's.
   void load(const Value& state, const std::string& source);
 

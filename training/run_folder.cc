@@ -35,55 +35,70 @@ bool is_half_written(const std::string& name) {
   return name.ends_with(".tmp");
 }
 
-}  // namespace
-
-RunFolder::RunFolder(fs::path folder, OldRun old) : folder_(std::move(folder)) {
+void make(const fs::path& folder) {
   std::error_code failed;
-  fs::create_directories(folder_, failed);
-  if (failed || !fs::is_directory(folder_)) {
-    throw Error(c10::str("cannot be made (", failed ? failed.message() : "it is no folder", ")"))
-        .at(folder_.string())
-        .kind(ErrorKind::usage);
-  }
-  if (old == OldRun::join) return;
+  fs::create_directories(folder, failed);
+  if (!failed && fs::is_directory(folder)) return;
+  throw Error(c10::str("cannot be made (", failed ? failed.message() : "it is no folder", ")"))
+      .at(folder.string())
+      .kind(ErrorKind::usage);
+}
+
+// What becomes of what is there.
+void look_after(const fs::path& folder, OldRun old, const char* flag) {
+  if (old == OldRun::join || !fs::is_directory(folder)) return;
   const auto entries = std::count_if(
-      fs::directory_iterator(folder_), fs::directory_iterator(),
+      fs::directory_iterator(folder), fs::directory_iterator(),
       [](const auto& entry) { return !is_half_written(entry.path().filename().string()); });
   if (entries == 0) return;
-  const bool ours = fs::exists(folder_ / marker);
+  const bool ours = fs::exists(folder / marker);
   if (old == OldRun::refuse) {
     throw Error(
         c10::str("holds ", ours ? "an earlier run" : "other files", " (", entries, " entries)"))
-        .at(folder_.string())
-        .hint("Go on with --resume, remove it with --clear, or give another --results-folder")
+        .at(folder.string())
+        .hint(c10::str("Go on with --resume, remove it with --clear, or give another ", flag))
         .kind(ErrorKind::usage);
   }
   if (old == OldRun::clear) {
     if (!ours) {
       throw Error("holds files that no run of ours has written; it is not cleared")
-          .at(folder_.string())
+          .at(folder.string())
           .kind(ErrorKind::usage);
     }
-    for (const auto& entry : fs::directory_iterator(folder_)) fs::remove_all(entry.path());
+    for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
     return;
   }
   if (!ours) {
     throw Error("holds files that no run of ours has written; there is nothing to go on with")
-        .at(folder_.string())
-        .hint("Give the --results-folder of the run, or a new one without --resume")
+        .at(folder.string())
+        .hint(c10::str("Give the ", flag, " of the run, or a new one without --resume"))
         .kind(ErrorKind::usage);
   }
-  sweep_temporaries(folder_);
+  sweep_temporaries(folder);
+}
+
+}  // namespace
+
+// First what is there, then what is not: one folder may be in the other.
+RunFolder::RunFolder(fs::path folder, OldRun old, fs::path checkpoints)
+    : folder_(std::move(folder)),
+      checkpoints_(checkpoints.empty() ? folder_ : std::move(checkpoints)) {
+  look_after(folder_, old, "--results-folder");
+  if (checkpoints_ != folder_) look_after(checkpoints_, old, "--checkpoints-folder");
+  make(folder_);
+  make(checkpoints_);
 }
 
 void RunFolder::write_config(const std::string& name, const std::string& text) const {
-  write_durably(folder_ / marker, "A folder of results; --clear may remove what is in it.\n");
+  for (const fs::path* folder : {&folder_, &checkpoints_}) {
+    write_durably(*folder / marker, "A folder of results; --clear may remove what is in it.\n");
+  }
   write_durably(folder_ / name, text);
 }
 
 std::vector<std::pair<std::int64_t, fs::path>> RunFolder::checkpoints() const {
   std::vector<std::pair<std::int64_t, fs::path>> found;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
+  for (const auto& entry : fs::directory_iterator(checkpoints_)) {
     if (auto step = step_of(entry.path().filename().string()))
       found.emplace_back(*step, entry.path());
   }
@@ -102,14 +117,14 @@ std::optional<std::pair<fs::path, Value>> RunFolder::newest() const {
   }
   if (!all.empty()) {
     throw Error(c10::str("none of its ", all.size(), " checkpoints can be read"))
-        .at(folder_.string())
+        .at(checkpoints_.string())
         .hint("Start again with --clear");
   }
   return std::nullopt;
 }
 
 void RunFolder::save(std::int64_t step, const Value& state, int keep) const {
-  write_checkpoint(folder_ / c10::str("checkpoint.", step, ".pt"), state);
+  write_checkpoint(checkpoints_ / c10::str("checkpoint.", step, ".pt"), state);
   if (keep <= 0) return;
   const auto all = checkpoints();
   for (std::size_t i = static_cast<std::size_t>(keep); i < all.size(); ++i) {

@@ -18,24 +18,26 @@ enum class OldRun : std::uint8_t { refuse, resume, clear, join };
 
 class RunFolder {
  public:
-  // Makes the folder. Throws an Error of kind usage if it holds something and `old` is refuse, or
-  // if it is to be cleared and is not the folder of a run.
-  RunFolder(std::filesystem::path folder, OldRun old);
+  // Makes the folder, and another for the checkpoints if one is given. Throws an Error of kind
+  // usage if one holds something and `old` is refuse, or if it is to be cleared and is not the
+  // folder of a run.
+  RunFolder(std::filesystem::path folder, OldRun old, std::filesystem::path checkpoints = {});
 
   const std::filesystem::path& path() const { return folder_; }
+  const std::filesystem::path& checkpoints_path() const { return checkpoints_; }
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
   // The newest checkpoint that is whole, with its step. A damaged one costs a warning.
   std::optional<std::pair<std::filesystem::path, Value>> newest() const;
   // checkpoint.<step>.pt; afterwards all but the newest `keep` are removed (0: none).
   void save(std::int64_t step, const Value& state, int keep) const;
-  // Marks the folder as that of a run: the whole configuration, as text.
+  // Marks the folders as those of a run: the whole configuration, as text.
   void write_config(const std::string& name, const std::string& text) const;
 
  private:
   std::vector<std::pair<std::int64_t, std::filesystem::path>> checkpoints() const;  // newest first
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, checkpoints_;
 };
 
 }  // namespace millrace

@@ -30,7 +30,7 @@ Schedule::Schedule(const ScheduleOptions& options) : options_(options) {
   }
 }
 
-double Schedule::factor(std::int64_t step) const {
+double Schedule::undampened(std::int64_t step) const {
   const double done =
       std::min(1.0, static_cast<double>(step) /
                         static_cast<double>(std::max<std::int64_t>(options_.steps, 1)));
@@ -49,6 +49,11 @@ double Schedule::factor(std::int64_t step) const {
       factor = std::pow(options_.gamma, static_cast<double>(step / options_.step_size));
       break;
   }
+  return factor;
+}
+
+double Schedule::factor(std::int64_t step) const {
+  double factor = undampened(step);
   if (options_.warmup_steps > 0) {
     factor *=
         std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(options_.warmup_steps));

@@ -31,6 +31,9 @@ class Schedule {
   explicit Schedule(const ScheduleOptions& options = {});
 
   double factor(std::int64_t step) const;
+  // The same without warm-up.
+  double undampened(std::int64_t step) const;
+  const ScheduleOptions& options() const { return options_; }
 
  private:
   ScheduleOptions options_;

@@ -6,7 +6,9 @@
 #include <millrace/training/scheduler.h>
 #include <millrace/training/stop_signal.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/StringUtil.h>
@@ -49,7 +51,6 @@ Scheduler::Scheduler(Stage& stage, Loader& train, Loader* valid, const RunFolder
       folder_(folder),
       options_(std::move(options)),
       trackers_(std::move(trackers)),
-      schedule_(options_.schedule),
       phases_(stage.phases()),
       ranks_(options_.ranks),
       device_(options_.accelerator ? options_.accelerator->device() : torch::Device(torch::kCPU)),
@@ -61,6 +62,11 @@ Scheduler::Scheduler(Stage& stage, Loader& train, Loader* valid, const RunFolder
         .kind(ErrorKind::usage);
   }
   if (options_.checkpoint_every == 0) options_.checkpoint_every = options_.save_model_every;
+  for (const Phase& phase : phases_) {
+    ScheduleOptions own = options_.schedule;
+    own.steps = std::max<std::int64_t>(own.steps - phase.first_step, own.steps > 0 ? 1 : 0);
+    schedules_.emplace_back(own);
+  }
   if (options_.precision == Precision::fp16) {
     scaler_ = std::make_unique<LossScaler>(options_.scaler, device_);
   }
@@ -72,7 +78,11 @@ Scheduler::Scheduler(Stage& stage, Loader& train, Loader* valid, const RunFolder
     if (!first()) torch::manual_seed(mix(seed, static_cast<std::uint64_t>(ranks_->rank())));
     validates_ = ranks_->largest(validates_ ? 1 : 0) != 0;
     for (const Phase& phase : phases_) {
-      syncs_.push_back(std::make_unique<GradientSync>(*ranks_, phase.optimizer->parameters()));
+      std::vector<torch::Tensor> all;
+      for (const PhaseOptimizer& one : phase.optimizers) {
+        std::ranges::copy(one.optimizer->parameters(), std::back_inserter(all));
+      }
+      syncs_.push_back(std::make_unique<GradientSync>(*ranks_, all));
     }
   }
   if (options_.use_ema) {
@@ -114,7 +124,7 @@ void Scheduler::run_phase(const Phase& phase, std::size_t number) {
                        (scaler_ ? scaler_->scale() : 1);
   GradientSync* sync = ranks_ == nullptr ? nullptr : syncs_[number].get();
   Logs logs;
-  phase.optimizer->zero_grad();
+  for (const PhaseOptimizer& one : phase.optimizers) one.optimizer->zero_grad();
   for (std::int64_t i = 0; i < options_.grad_accum_every; ++i) {
     const Batch batch = next_batch();
     use(batch);
@@ -131,26 +141,33 @@ void Scheduler::run_phase(const Phase& phase, std::size_t number) {
     ranks_->average(logs);
   }
   for (const auto& [name, value] : logs) add(logs_, name, value);
-  step_phase(phase);
-  phase.optimizer->zero_grad();
-}
-
-// Gradients and losses are the same on all ranks here, and so is what becomes of the step.
-void Scheduler::step_phase(const Phase& phase) {
-  const bool unscaled = !scaler_ || scaler_->unscale(phase.optimizer->parameters());
-  const double norm = phase.max_grad_norm > 0 ? phase.optimizer->clip(phase.max_grad_norm)
-                                              : gradient_norm(*phase.optimizer);
-  add(logs_, phase.state + "_grad_norm", norm);
-  const bool finite_loss = std::isfinite(value_of(logs_, phase.loss));
-  if (unscaled && std::isfinite(norm) && finite_loss) {
-    changed_ = true;
-    phase.optimizer->step(schedule_.factor(step_));
-  } else if (!scaler_ || !finite_loss || scaler_->scale() < 1) {
-    bad_this_step_ = true;  // with a scaler, gradients that are too large are its way to learn
+  for (const PhaseOptimizer& one : phase.optimizers) {
+    step_optimizer(one, phase, factor(number, step_));
+    one.optimizer->zero_grad();
   }
   if (!scaler_) return;
   scaler_->update();
-  add(logs_, phase.state + "_loss_scale", scaler_->scale());
+  add(logs_, phase.optimizers.front().state + "_loss_scale", scaler_->scale());
+}
+
+double Scheduler::factor(std::size_t phase, std::int64_t step) const {
+  return schedules_[phase].factor(std::max<std::int64_t>(step - phases_[phase].first_step, 0));
+}
+
+// Gradients and losses are the same on all ranks here, and so is what becomes of the step.
+void Scheduler::step_optimizer(const PhaseOptimizer& one, const Phase& phase, double factor) {
+  Optimizer& optimizer = *one.optimizer;
+  const bool unscaled = !scaler_ || scaler_->unscale(optimizer.parameters());
+  const double norm =
+      one.max_grad_norm > 0 ? optimizer.clip(one.max_grad_norm) : gradient_norm(optimizer);
+  add(logs_, one.state + "_grad_norm", norm);
+  const bool finite_loss = std::isfinite(value_of(logs_, phase.loss));
+  if (unscaled && std::isfinite(norm) && finite_loss) {
+    changed_ = true;
+    optimizer.step(factor);
+  } else if (!scaler_ || !finite_loss || scaler_->scale() < 1) {
+    bad_this_step_ = true;  // with a scaler, gradients that are too large are its way to learn
+  }
 }
 
 void Scheduler::train_step() {
@@ -161,9 +178,11 @@ void Scheduler::train_step() {
   logs_.clear();
   items_ = 0;
   bad_this_step_ = false;
-  for (std::size_t i = 0; i < phases_.size(); ++i) run_phase(phases_[i], i);
+  for (std::size_t i = 0; i < phases_.size(); ++i) {
+    if (step_ >= phases_[i].first_step) run_phase(phases_[i], i);
+  }
   if (ema_) ema_->update();
-  add(logs_, "lr", phases_.front().optimizer->lr() * schedule_.factor(step_));
+  add(logs_, "lr", phases_.front().optimizers.front().optimizer->lr() * factor(0, step_));
   meter_.add({.seconds = std::chrono::duration<double>(Clock::now() - begin).count(),
               .items = items_,
               .wait_seconds = train_.stats().consumer_wait_seconds - waited});
@@ -205,7 +224,7 @@ int Scheduler::run() {
       evaluation_due_ = validates_ && options_.save_results_every > 0 &&
                         (last || due(options_.save_results_every));
       if (evaluation_due_) evaluate();
-      if (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0) checkpoint();
+      if (checkpoint_due()) checkpoint();
       tell(last);
     }
   } catch (const Interrupted&) {
@@ -234,6 +253,7 @@ void Scheduler::tell(bool last) {
   if (!first()) return;
   StepReport report{.step = step_, .losses = {}, .rates = meter_.recent()};
   for (const Phase& phase : phases_) {
+    if (step_ <= phase.first_step) continue;
     report.losses.emplace_back(phase.loss, value_of(logs_, phase.loss));
   }
   if (told_) return told_(report);

@@ -28,14 +28,23 @@
 
 namespace millrace {
 
+// What the number in checkpoint.<number>.pt counts.
+enum class CheckpointNumbers : std::uint8_t {
+  steps_done,  // after every n-th step: n, 2n, ...
+  // As the trainer of the video tokenizer in Python: 0 after the first step, then every n steps one
+  // more; what comes between, at a signal or at the end, has the number of the next.
+  checkpoints,
+};
+
 struct SchedulerOptions {
   std::int64_t num_train_steps = 0;
   std::int64_t grad_accum_every = 1;
   std::int64_t save_results_every = 100;  // samples and validation; 0: never
   std::int64_t save_model_every = 1000;   // the weights alone; 0: never
   std::int64_t checkpoint_every = 0;      // everything; 0: as save_model_every
-  int keep = 3;                           // how many checkpoints stay; 0: all
-  std::int64_t valid_batches = 0;         // the first so many of the validation set; 0: all
+  CheckpointNumbers checkpoint_numbers = CheckpointNumbers::steps_done;
+  int keep = 3;                    // how many checkpoints stay; 0: all
+  std::int64_t valid_batches = 0;  // the first so many of the validation set; 0: all
   bool use_ema = true;
   EmaOptions ema{};
   ScheduleOptions schedule{};
@@ -84,7 +93,9 @@ class Scheduler {
 
   void train_step();
   void run_phase(const Phase& phase, std::size_t number);
-  void step_phase(const Phase& phase);
+  void step_optimizer(const PhaseOptimizer& one, const Phase& phase, double factor);
+  // The learning rate's factor of a phase in a step.
+  double factor(std::size_t phase, std::int64_t step) const;
   Batch next_batch();
   void use(const Batch& batch) const;
   bool first() const { return ranks_ == nullptr || ranks_->first(); }
@@ -94,7 +105,9 @@ class Scheduler {
   void validate_batch(const Batch& batch, Logs& sums) const;
   void sample(const Batch& batch, bool average);
   void save_weights();
+  bool checkpoint_due() const;
   void checkpoint();
+  void add_state(Dict& state, std::size_t phase) const;
   Value state(const std::vector<torch::Tensor>& generators) const;
   std::vector<torch::Tensor> generator_states() const;
   void restore(const Value& state, const std::string& source);
@@ -106,8 +119,8 @@ class Scheduler {
   const RunFolder& folder_;
   SchedulerOptions options_;
   std::vector<std::unique_ptr<Tracker>> trackers_;
-  Schedule schedule_;
   std::vector<Phase> phases_;
+  std::vector<Schedule> schedules_;  // one a phase
   std::unique_ptr<Ema> ema_;
   RankGroup* ranks_;
   std::vector<std::unique_ptr<GradientSync>> syncs_;  // one a phase, if there are ranks

@@ -1,10 +1,12 @@
 // What a run leaves behind: validation, samples, weights and checkpoints.
+#include <millrace/decoders/gif_write.h>
 #include <millrace/decoders/image_write.h>
 #include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/models/module_tensors.h>
+#include <millrace/training/schedule_state.h>
 #include <millrace/training/scheduler.h>
 #include <millrace/training/stop_signal.h>
 
@@ -46,6 +48,19 @@ void sum_over_ranks(RankGroup& ranks, Logs& sums) {
   ranks.average(mine);
   for (auto& [name, sum] : mine) sum *= ranks.world();
   sums = std::move(mine);
+}
+
+std::vector<std::uint8_t> gif_of(const Picture& clip) {
+  const Shape& shape = clip.pixels.shape();
+  const GifFrames frames{.frames = shape[0],
+                         .height = static_cast<int>(shape[1]),
+                         .width = static_cast<int>(shape[2]),
+                         .channels = static_cast<int>(shape[3])};
+  std::vector<std::uint8_t> file;
+  const Status status = encode_gif(clip.pixels.as<const std::uint8_t>(), frames,
+                                   {.frames_per_second = clip.frames_per_second}, file);
+  if (!status.ok()) throw status.error();
+  return file;
 }
 
 }  // namespace
@@ -116,6 +131,12 @@ void Scheduler::validate_batch(const Batch& batch, Logs& sums) const {
 
 void Scheduler::sample(const Batch& batch, bool average) {
   for (const Picture& picture : stage_.sample(batch, step_ - 1, average)) {
+    if (picture.pixels.shape().rank() == 4) {
+      const auto clip = gif_of(picture);
+      write_durably(folder_ / (picture.name + ".gif"),
+                       {reinterpret_cast<const char*>(clip.data()), clip.size()});
+      continue;
+    }
     std::vector<std::byte> png;
     if (Status status = encode_png(picture.pixels, {}, png); !status.ok()) throw status.error();
     write_durably(folder_ / (picture.name + ".png"),
@@ -143,11 +164,26 @@ std::vector<torch::Tensor> Scheduler::generator_states() const {
   return states;
 }
 
+// The optimizers of a phase. Python's trainers step with the rate that is in the state they load,
+// where they keep a warm-up beside it; the others just show it.
+void Scheduler::add_state(Dict& state, std::size_t number) const {
+  const Phase& phase = phases_[number];
+  const std::int64_t steps = std::max<std::int64_t>(step_ - phase.first_step, 0);
+  for (const PhaseOptimizer& one : phase.optimizers) {
+    const bool next = !one.warmup.empty();
+    state.set(one.state, one.optimizer->state(factor(number, next ? step_ : step_ - 1)));
+    if (next) state.set(one.warmup, warmup_state(schedules_[number], *one.optimizer, steps));
+    if (!one.schedule.empty()) {
+      state.set(one.schedule, schedule_state(schedules_[number], *one.optimizer, steps));
+    }
+  }
+}
+
 Value Scheduler::state(const std::vector<torch::Tensor>& generators) const {
-  const double factor = schedule_.factor(std::max<std::int64_t>(step_ - 1, 0));
   Dict state{{"model", to_value(state_tensors(stage_.model()))}};
-  for (const Phase& phase : phases_) state.set(phase.state, phase.optimizer->state(factor));
-  if (ema_) state.set("ema", ema_->state());
+  for (std::size_t i = 0; i < phases_.size(); ++i) add_state(state, i);
+  const AverageState average = stage_.average_state();
+  if (ema_) state.set(average.name, ema_->state(average.with_online_model));
   state.set("step", step_);
   state.set("bad_steps", bad_steps_);
   state.set("evaluation_due", evaluation_due_);
@@ -171,6 +207,12 @@ Value Scheduler::state(const std::vector<torch::Tensor>& generators) const {
   return state;
 }
 
+bool Scheduler::checkpoint_due() const {
+  const std::int64_t every = options_.checkpoint_every;
+  const bool counts = options_.checkpoint_numbers == CheckpointNumbers::checkpoints;
+  return every > 0 && (counts ? step_ - 1 : step_) % every == 0;
+}
+
 void Scheduler::checkpoint() {
   std::vector<torch::Tensor> generators = generator_states();
   if (ranks_ != nullptr) {
@@ -180,7 +222,12 @@ void Scheduler::checkpoint() {
     }
     generators = std::move(all);
   }
-  if (first()) folder_.save(step_, state(generators), options_.keep);
+  std::int64_t number = step_;
+  if (options_.checkpoint_numbers == CheckpointNumbers::checkpoints) {
+    const std::int64_t every = std::max<std::int64_t>(options_.checkpoint_every, 1);
+    number = (std::max<std::int64_t>(step_ - 1, 0) + every - 1) / every;
+  }
+  if (first()) folder_.save(number, state(generators), options_.keep);
   checkpointed_ = step_;
   for (auto& tracker : trackers_) tracker->flush();
 }
@@ -191,7 +238,8 @@ std::int64_t Scheduler::resume() {
   if (first()) found = folder_.newest();
   if (ranks_ != nullptr) {
     const std::string name = ranks_->broadcast(found ? found->first.filename().string() : "");
-    if (!first() && !name.empty()) found.emplace(folder_ / name, read_checkpoint(folder_ / name));
+    const std::filesystem::path path = folder_.checkpoints_path() / name;
+    if (!first() && !name.empty()) found.emplace(path, read_checkpoint(path));
   }
   if (!found) return 0;
   restore(found->second, found->first.string());
@@ -203,8 +251,12 @@ std::int64_t Scheduler::resume() {
 
 void Scheduler::restore(const Value& state, const std::string& source) {
   copy_tensors(state["model"], state_tensors(stage_.model()), source);
-  for (const Phase& phase : phases_) phase.optimizer->load(state[phase.state], source);
-  if (ema_ && state.as_dict().contains("ema")) ema_->load(state["ema"], source);
+  for (const Phase& phase : phases_) {
+    for (const PhaseOptimizer& one : phase.optimizers)
+      one.optimizer->load(state[one.state], source);
+  }
+  const std::string average = stage_.average_state().name;
+  if (ema_ && state.as_dict().contains(average)) ema_->load(state[average], source);
   if (scaler_ && !state["scaler"].is_none()) scaler_->load(state["scaler"]);
   step_ = state["step"].as_int();
   bad_steps_ = state["bad_steps"].as_int();

@@ -22,13 +22,22 @@
 
 namespace millrace {
 
-// One optimizer, and the loss that it lowers. A step goes through all phases in their order, each
-// with batches of its own.
-struct Phase {
-  std::string loss;   // its name in the log: "loss", "discr_loss"
-  std::string state;  // its optimizer's name in a checkpoint: "optim", "discr_optim"
+struct PhaseOptimizer {
+  std::string state;  // its name in a checkpoint: "optim", "discr_optim"
   Optimizer* optimizer = nullptr;
   double max_grad_norm = 0;  // 0: not clipped
+  // The names of its warm-up and its schedule in a checkpoint, for trainers in Python that save
+  // them; empty: without. Here both follow from the step.
+  std::string warmup{}, schedule{};
+};
+
+// What a loss moves: one optimizer, or several that share its batches. A step goes through all
+// phases in their order, each with batches of its own.
+struct Phase {
+  std::string loss;  // its name in the log: "loss", "discr_loss"
+  std::vector<PhaseOptimizer> optimizers{};
+  // Steps before it leave the phase out; warm-up and schedule count from it.
+  std::int64_t first_step = 0;
 };
 
 struct MicroStep {
@@ -38,8 +47,15 @@ struct MicroStep {
 };
 
 struct Picture {
-  std::string name;  // of the file, and in the log
-  Array pixels;      // uint8, [height, width, channels]
+  std::string name;  // of the file, without its extension
+  Array pixels;      // uint8, [height, width, channels], or [frames, height, width, channels]
+  double frames_per_second = 10;
+};
+
+// How the trainer in Python keeps the moving average in its checkpoints.
+struct AverageState {
+  std::string name = "ema";
+  bool with_online_model = true;
 };
 
 class Stage {
@@ -69,6 +85,7 @@ class Stage {
                                                              const Value& /*ema*/) {
     return {};
   }
+  virtual AverageState average_state() const { return {}; }
   // The model's constructor arguments, for checkpoints.
   virtual std::string config() const = 0;
 };

@@ -34,6 +34,17 @@ def make_images(folder, count, side=48, suffixes=(".png", ".jpg", ".JPEG", ".bmp
     return folder
 
 
+def make_clips(folder, count):
+    """GIFs of 2 to 8 frames."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = numpy.random.default_rng(count)
+    for i in range(count):
+        frames = [Image.fromarray(generator.integers(0, 256, (18, 20 + i % 3, 3), dtype=numpy.uint8)) for _ in range(2 + i % 7)]
+        frames[0].save(folder / f"c{i:05d}.gif", save_all=True, append_images=frames[1:], duration=40 + 10 * (i % 4))
+    return folder
+
+
 def preprocess(*arguments, environment=None, **options):
     """Runs to the end and returns the process; its output is text."""
     command = [PREPROCESS, *map(str, arguments)]

@@ -1,5 +1,6 @@
 """Training killed with -9 at random moments and resumed: every logged loss, every picture and all weights are those of
-a run that nobody interrupted, bit for bit. usage: train_killed.py [STEPS [KILLS [SEED [FLAG...]]]]   more flags for train_vqgan"""
+a run that nobody interrupted, bit for bit. usage: train_killed.py [PROGRAM [STEPS [KILLS [SEED [FLAG...]]]]], PROGRAM being
+train_vqgan or train_video_tokenizer, FLAG one more for it"""
 import json
 import os
 import pathlib
@@ -9,17 +10,29 @@ import subprocess
 import sys
 import time
 
-from faults import make_images, temporary
+from faults import make_clips, make_images, temporary
 
-TRAIN = os.environ.get("TRAIN_VQGAN", "train_vqgan")
-MODEL = ["--dim", "16", "--layers", "2", "--discr-layers", "1", "--codebook-size", "64", "--image-size", "16"]
+TRAINERS = {
+    "train_vqgan": (make_images, [
+        "--dim", "16", "--layers", "2", "--discr-layers", "1", "--codebook-size", "64", "--image-size", "16",
+        "--save-results-every", "7", "--save-model-every", "9", "--checkpoint-every", "5", "--schedule", "cosine"]),
+    "train_video_tokenizer": (make_clips, [
+        "--image-size", "8", "--num-frames", "5", "--codebook-size", "16", "--init-dim", "4", "--input-conv-kernel-size", "3",
+        "--layers", "compress_space:6,residual,compress_time,attend_time", "--attn-dim-head", "4", "--attn-heads", "2",
+        "--attn-dropout", "0.1", "--discr-dim", "1", "--discr-max-dim", "4", "--multiscale-scales", "2", "--multiscale-dim", "1",
+        "--multiscale-max-dim", "4", "--discr-start-after-step", "4", "--learning-rate", "1e-3", "--ema-update-after-step", "2",
+        "--ema-update-every", "3", "--validate-every-step", "7", "--checkpoint-every-step", "5", "--scheduler", "cosine",
+        "--activation-checkpointing"]),
+}
+TRAINER = sys.argv[1] if len(sys.argv) > 1 else "train_vqgan"
+TRAIN = os.environ.get(TRAINER.upper(), TRAINER)
 
 
 def command(media, results, steps, *more):
-    return [TRAIN, str(media), "--results-folder", str(results), "--num-train-steps", str(steps), "--batch-size", "3",
-            *MODEL, "--valid-frac", "0.2", "--save-results-every", "7", "--save-model-every", "9", "--checkpoint-every", "5",
-            "--grad-accum-every", "2", "--schedule", "cosine", "--warmup-steps", "3", "--max-grad-norm", "1",
-            "--threads", "1", "--workers", "2", "--quiet", *sys.argv[4:], *more]
+    folders = ["--checkpoints-folder", str(results)] if TRAINER == "train_video_tokenizer" else []
+    return [TRAIN, str(media), "--results-folder", str(results), *folders, "--num-train-steps", str(steps), "--batch-size", "3",
+            *TRAINERS[TRAINER][1], "--valid-frac", "0.2", "--grad-accum-every", "2", "--warmup-steps", "3",
+            "--max-grad-norm", "1", "--threads", "1", "--workers", "2", "--quiet", *sys.argv[5:], *more]
 
 
 def steps_logged(results):
@@ -44,17 +57,17 @@ def kill_at(step, moment, run, results):
 
 def outcome(results):
     """What must be the same: the log, and all pictures and weights."""
-    kept = {p.name: p.read_bytes() for p in sorted(results.iterdir()) if p.suffix in (".png", ".pt")}
+    kept = {p.name: p.read_bytes() for p in sorted(results.iterdir()) if p.suffix in (".gif", ".png", ".pt")}
     return {"metrics.jsonl": (results / "metrics.jsonl").read_bytes(), **kept}
 
 
 def main():
-    steps, kills = (int(sys.argv[i]) if len(sys.argv) > i else default for i, default in ((1, 24), (2, 2)))
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else time.time_ns() % 100000
+    steps, kills = (int(sys.argv[i]) if len(sys.argv) > i else default for i, default in ((2, 24), (3, 2)))
+    seed = int(sys.argv[4]) if len(sys.argv) > 4 else time.time_ns() % 100000
     chance = random.Random(seed)
     with temporary() as folder:
         folder = pathlib.Path(folder)
-        media = make_images(folder / "media", 17)
+        media = TRAINERS[TRAINER][0](folder / "media", 17)
         straight, broken = folder / "straight", folder / "broken"
         started = time.time()
         subprocess.run(command(media, straight, steps), check=True, stdout=subprocess.DEVNULL)
@@ -71,7 +84,7 @@ def main():
         leftovers = [p.name for p in broken.iterdir() if p.name.endswith(".tmp")]
         if leftovers:
             sys.exit(f"seed {seed}: left over: {leftovers}")
-        print(f"{steps} steps, killed with {killed} steps logged: {len(expected)} files are the same, seed {seed}")
+        print(f"{TRAINER}: {steps} steps, killed with {killed} steps logged: {len(expected)} files are the same, seed {seed}")
 
 
 main()

@@ -203,4 +203,5 @@ def main():
         print(path, path.stat().st_size, json.dumps(config) if seed else "", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

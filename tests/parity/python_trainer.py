@@ -142,4 +142,5 @@ def main():
     sys.exit(f"{check.failed} failed" if check.failed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

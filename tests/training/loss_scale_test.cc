@@ -18,7 +18,7 @@ class MeanStage : public Stage {
   torch::nn::Module& model() override { return *model_; }
   torch::nn::Module& average() override { return *average_; }
   std::vector<Phase> phases() override {
-    return {{.loss = "loss", .state = "optim", .optimizer = &optimizer_}};
+    return {{.loss = "loss", .optimizers = {{.state = "optim", .optimizer = &optimizer_}}}};
   }
   Logs backward(const Batch& batch, const MicroStep& micro) override {
     const torch::Tensor pictures = to_tensor(batch["image"]).flatten(1);

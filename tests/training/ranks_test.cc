@@ -1,7 +1,5 @@
-// train_vqgan as several ranks: the same numbers as one process, and an end that everybody hears
-// of.
-#include "tests/training/child_program.h"
-#include "tests/training/tiny_command.h"
+// Trainers as several ranks: the same numbers as one process, and an end that everybody hears of.
+#include "tests/training/trainer_programs.h"
 
 #include <millrace/training/checkpoint.h>
 
@@ -19,44 +17,58 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class TrainRanks : public testing::Test {
+class TrainRanks : public testing::TestWithParam<TrainerProgram> {
  protected:
-  // 17 pictures train, which no group of batches here divides.
-  void SetUp() override { make_pictures(folder_ / "pictures", 22); }
+  // 17 files train, which no group of batches here divides.
+  void SetUp() override { GetParam().make_media(folder_ / "media", 22); }
 
   std::vector<std::string> arguments(const std::string& results, int steps, int accumulate,
                                      const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> flags{"--grad-accum-every",   std::to_string(accumulate),
-                                   "--batch-size",         "2",
-                                   "--valid-frac",         "0.22",
-                                   "--save-results-every", "4",
-                                   "--max-grad-norm",      "0.5"};
-    flags.insert(flags.end(), more.begin(), more.end());
-    return tiny_command(folder_ / "pictures", folder_ / results, steps, flags);
+    std::vector<std::string> all =
+        GetParam().arguments(folder_ / "media", folder_ / results, steps);
+    auto add = [&](const std::string& name, const std::string& value) {
+      all.push_back(name);
+      all.push_back(value);
+    };
+    add("--grad-accum-every", std::to_string(accumulate));
+    add("--batch-size", "2");
+    add("--valid-frac", "0.22");
+    add(GetParam().results_every, "4");
+    add(GetParam().checkpoint_every, "4");
+    add("--max-grad-norm", "0.5");
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      auto there = std::find(all.begin(), all.end(), more[i]);
+      if (there == all.end()) {
+        all.push_back(more[i]);
+      } else {
+        *++there = more[++i];  // another value for the same flag
+      }
+    }
+    return all;
   }
   // Starts all ranks; what rank r says goes to `errors.r`.
   std::vector<ChildProgram> start(int world, const std::vector<std::string>& all) const {
     const int port = free_port();
     std::vector<ChildProgram> ranks;
     for (int rank = 0; rank < world; ++rank) {
-      ranks.emplace_back(MILLRACE_TRAIN_VQGAN, all, folder_ / c10::str("errors.", rank),
+      ranks.emplace_back(GetParam().path, all, folder_ / c10::str("errors.", rank),
                          rank_environment(rank, world, port));
     }
     return ranks;
   }
   void run(int world, const std::vector<std::string>& all) const {
     if (world == 1) {
-      ChildProgram alone(MILLRACE_TRAIN_VQGAN, all, folder_ / "errors");
+      ChildProgram alone(GetParam().path, all, folder_ / "errors");
       EXPECT_EQ(alone.wait(), 0) << alone.errors();
       return;
     }
     for (ChildProgram& rank : start(world, all)) EXPECT_EQ(rank.wait(), 0) << rank.errors();
   }
   // The way that users go: torchrun's agent has the store.
-  static void run_with_torchrun(int world, const std::vector<std::string>& all) {
-    std::string command = c10::str(
-        MILLRACE_PYTHON, " -m torch.distributed.run --no-python --master-addr 127.0.0.1",
-        " --master-port ", free_port(), " --nproc-per-node ", world, " ", MILLRACE_TRAIN_VQGAN);
+  void run_with_torchrun(int world, const std::vector<std::string>& all) const {
+    std::string command =
+        c10::str(MILLRACE_PYTHON, " -m torch.distributed.run --no-python --master-addr 127.0.0.1",
+                 " --master-port ", free_port(), " --nproc-per-node ", world, " ", GetParam().path);
     for (const std::string& argument : all) command.append(" ").append(argument);
     run_command(command);
   }
@@ -74,21 +86,23 @@ class TrainRanks : public testing::Test {
   }
   void expect_same(const std::string& one, const std::string& other, int last_step) const {
     const auto a = logged(one), b = logged(other);
-    EXPECT_TRUE(a.contains(c10::str(last_step, " loss")));
-    EXPECT_TRUE(a.contains(c10::str(last_step, " valid_ema_loss")));
+    EXPECT_TRUE(a.contains(c10::str(last_step, " ", GetParam().loss)));
+    EXPECT_TRUE(a.contains(c10::str(last_step, " ", GetParam().valid_loss)));
     for (const auto& [name, value] : a) {
       const auto there = b.find(name);
       ASSERT_NE(there, b.end()) << name;
       EXPECT_NEAR(value, there->second, 1e-5 * std::max(1.0, std::abs(value)))
           << name << " of " << other;
     }
-    const std::string file = c10::str("vae.", last_step, ".ema.pt");  // both models are in it
+    const std::string file = GetParam().checkpoint(last_step + 1, 4);
     const Value u = read_checkpoint(folder_ / one / file);
     const Value v = read_checkpoint(folder_ / other / file);
-    for (const auto& [key, tensor] : u.as_dict()) {
-      EXPECT_TRUE(torch::allclose(tensor.as_tensor().to(torch::kFloat64),
-                                  v[key.as_string()].as_tensor().to(torch::kFloat64), 1e-5, 1e-5))
-          << key.as_string();
+    for (const std::string& part : {std::string("model"), GetParam().average}) {
+      for (const auto& [key, tensor] : u[part].as_dict()) {
+        const torch::Tensor there = v[part][key.as_string()].as_tensor().to(torch::kFloat64);
+        EXPECT_TRUE(torch::allclose(tensor.as_tensor().to(torch::kFloat64), there, 1e-5, 1e-5))
+            << key.as_string();
+      }
     }
   }
   void wait_for_step(const std::string& results, int step) const {
@@ -103,8 +117,11 @@ class TrainRanks : public testing::Test {
   TemporaryFolder folder_;
 };
 
+// What is the scheduler's alone, and the same for all.
+class RankFaults : public TrainRanks {};
+
 // Epochs end in the middle of everything. One batch a rank: the sums have the same order, too.
-TEST_F(TrainRanks, EqualOneProcessThatAccumulates) {
+TEST_P(TrainRanks, EqualOneProcessThatAccumulates) {
   for (int world : {2, 3}) {
     const std::string alone = c10::str("alone", world), ranks = c10::str("ranks", world);
     run(1, arguments(alone, 7, world));
@@ -115,14 +132,16 @@ TEST_F(TrainRanks, EqualOneProcessThatAccumulates) {
     }
     expect_same(alone, ranks, 6);
     // Only rank 0 writes.
-    for (const char* name : {"0.png", "0.ema.png", "checkpoint.7.pt", "config.toml"}) {
+    std::vector<std::string> written = GetParam().samples;
+    written.insert(written.end(), {GetParam().checkpoint(7, 4), "config.toml"});
+    for (const std::string& name : written) {
       EXPECT_TRUE(std::filesystem::exists(folder_ / ranks / name)) << name;
     }
   }
 }
 
 // Six batches a step, however they are spread.
-TEST_F(TrainRanks, GoOnWithAnotherNumberOfRanks) {
+TEST_P(RankFaults, GoOnWithAnotherNumberOfRanks) {
   // Else some biases have no gradient but rounding errors, which Adam takes for one.
   const std::vector<std::string> wide{"--dim", "32", "--adversarial-weight", "1"};
   std::vector<std::string> resumed = wide;
@@ -134,7 +153,7 @@ TEST_F(TrainRanks, GoOnWithAnotherNumberOfRanks) {
   expect_same("alone", "ranks", 7);
 }
 
-TEST_F(TrainRanks, EndWhenOneIsKilledAndSayWhichAndWhy) {
+TEST_P(RankFaults, EndWhenOneIsKilledAndSayWhichAndWhy) {
   std::vector<ChildProgram> ranks = start(3, arguments("results", 1'000'000, 1));
   wait_for_step("results", 5);
   const auto begin = std::chrono::steady_clock::now();
@@ -147,7 +166,7 @@ TEST_F(TrainRanks, EndWhenOneIsKilledAndSayWhichAndWhy) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s);
 }
 
-TEST_F(TrainRanks, EndWhenTheHostOfTheStoreIsKilled) {
+TEST_P(RankFaults, EndWhenTheHostOfTheStoreIsKilled) {
   std::vector<ChildProgram> ranks = start(2, arguments("results", 1'000'000, 1));
   wait_for_step("results", 2);
   ranks[0].send(SIGKILL);
@@ -156,19 +175,18 @@ TEST_F(TrainRanks, EndWhenTheHostOfTheStoreIsKilled) {
       << ranks[1].errors();
 }
 
-TEST_F(TrainRanks, StopTogetherWhenOneIsToldTo) {
+TEST_P(TrainRanks, StopTogetherWhenOneIsToldTo) {
   std::vector<ChildProgram> ranks = start(2, arguments("results", 1'000'000, 1));
   wait_for_step("results", 2);
   ranks[1].send(SIGTERM);
   for (ChildProgram& rank : ranks) EXPECT_EQ(rank.wait(), 128 + SIGTERM) << rank.errors();
   EXPECT_NE(ranks[0].errors().find("--resume"), std::string::npos) << ranks[0].errors();
   // Both stopped after the same step, which the checkpoint holds.
-  ChildProgram again(MILLRACE_TRAIN_VQGAN, arguments("results", 1, 1, {"--resume"}),
-                     folder_ / "errors");
+  ChildProgram again(GetParam().path, arguments("results", 1, 1, {"--resume"}), folder_ / "errors");
   EXPECT_EQ(again.wait(), 0) << again.errors();
 }
 
-TEST_F(TrainRanks, HearWhatIsWrongOnRankZero) {
+TEST_P(RankFaults, HearWhatIsWrongOnRankZero) {
   run(1, arguments("done", 1, 1));
   std::vector<ChildProgram> ranks = start(2, arguments("done", 2, 1));
   EXPECT_EQ(ranks[0].wait(), 2);
@@ -177,6 +195,13 @@ TEST_F(TrainRanks, HearWhatIsWrongOnRankZero) {
     EXPECT_NE(rank.errors().find("holds an earlier run"), std::string::npos) << rank.errors();
   }
 }
+
+std::string name_of(const testing::TestParamInfo<TrainerProgram>& program) {
+  return program.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Programs, TrainRanks,
+                         testing::Values(vqgan_program(), video_tokenizer_program()), name_of);
+INSTANTIATE_TEST_SUITE_P(Programs, RankFaults, testing::Values(vqgan_program()), name_of);
 
 }  // namespace
 }  // namespace millrace

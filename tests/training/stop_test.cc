@@ -4,17 +4,12 @@
 
 #include <chrono>
 #include <csignal>
-#include <ostream>
 #include <utility>
 
 namespace millrace {
 namespace {
 
 enum class Moment { generator, discriminator, validation, sampling, weights, checkpoint };
-
-void PrintTo(Moment moment, std::ostream* out) {
-  *out << "moment " << static_cast<int>(moment);
-}
 
 // What came after the signal.
 struct Aftermath {
@@ -23,31 +18,33 @@ struct Aftermath {
 };
 
 // Raises SIGTERM when it comes to `moment` of `step`.
-class StoppedStage : public VqganStage {
+template <class Trained>
+class StoppedStage : public Trained {
  public:
-  StoppedStage(Moment moment, std::int64_t step, Aftermath& aftermath)
-      : VqganStage(tiny(), {}), at_(moment), on_(step), aftermath_(aftermath) {}
+  StoppedStage(Moment moment, std::int64_t step, Aftermath& aftermath, const auto& config,
+               const auto& options)
+      : Trained(config, options), at_(moment), on_(step), aftermath_(aftermath) {}
 
   Logs backward(const Batch& batch, const MicroStep& micro) override {
     step_ = micro.step;
     reach(micro.phase == 0 ? Moment::generator : Moment::discriminator);
-    return VqganStage::backward(batch, micro);
+    return Trained::backward(batch, micro);
   }
   Logs validate(const Batch& batch, bool average) override {
     reach(Moment::validation);
-    return VqganStage::validate(batch, average);
+    return Trained::validate(batch, average);
   }
   std::vector<Picture> sample(const Batch& batch, std::int64_t step, bool average) override {
     reach(Moment::sampling);
-    return VqganStage::sample(batch, step, average);
+    return Trained::sample(batch, step, average);
   }
   std::vector<std::pair<std::string, Value>> weights(std::int64_t step, const Value& ema) override {
     reach(Moment::weights);
-    return VqganStage::weights(step, ema);
+    return Trained::weights(step, ema);
   }
   std::string config() const override {  // asked for while a checkpoint is made
     if (at_ == Moment::checkpoint && step_ == on_) raise();
-    return VqganStage::config();
+    return Trained::config();
   }
 
  private:
@@ -67,21 +64,37 @@ class StoppedStage : public VqganStage {
   mutable bool raised_ = false;
 };
 
-class Stop : public testing::TestWithParam<Moment> {};
+constexpr std::int64_t stopped_in = 5;  // a step with samples, weights and a checkpoint
+
+std::unique_ptr<Stage> video_stage() {
+  return std::make_unique<VideoTokenizerStage>(tiny_video(), tiny_video_options());
+}
+
+class Stop : public testing::TestWithParam<std::pair<Moment, bool>> {
+ protected:
+  static bool video() { return GetParam().second; }
+  static std::unique_ptr<Stage> stopped_stage(Aftermath& aftermath) {
+    const Moment moment = GetParam().first;
+    if (!video()) {
+      return std::make_unique<StoppedStage<VqganStage>>(moment, stopped_in, aftermath, tiny(),
+                                                        VqganStageOptions{});
+    }
+    return std::make_unique<StoppedStage<VideoTokenizerStage>>(moment, stopped_in, aftermath,
+                                                               tiny_video(), tiny_video_options());
+  }
+};
 
 TEST_P(Stop, EndsWithAWholeCheckpointAndLosesNothing) {
-  static constexpr std::int64_t stopped_in = 5;  // a step with samples, weights and a checkpoint
   const SchedulerOptions options{
       .save_results_every = 5, .save_model_every = 5, .checkpoint_every = 6};
   TemporaryFolder straight_folder, folder;
   Training straight{.folder = straight_folder.path(), .steps = 9, .options = options};
+  if (video()) straight.make_stage = video_stage;
   ASSERT_EQ(straight(), 0);
 
   Training run{.folder = folder.path(), .steps = 9, .options = options};
   Aftermath aftermath;
-  run.make_stage = [&aftermath] {
-    return std::make_unique<StoppedStage>(GetParam(), stopped_in, aftermath);
-  };
+  run.make_stage = [&aftermath] { return stopped_stage(aftermath); };
   ASSERT_EQ(run(), 128 + SIGTERM);
   // The step is ended, or the batch of validation, and nothing more is begun.
   EXPECT_LE(aftermath.calls, 3);
@@ -91,6 +104,7 @@ TEST_P(Stop, EndsWithAWholeCheckpointAndLosesNothing) {
   EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint.7.pt"));
 
   Training again{.folder = folder.path(), .steps = 9, .old = OldRun::resume, .options = options};
+  if (video()) again.make_stage = video_stage;
   ASSERT_EQ(again(), 0);
   EXPECT_TRUE(same(again.weights, straight.weights));
   auto text_of = [](const std::filesystem::path& path) {
@@ -100,13 +114,18 @@ TEST_P(Stop, EndsWithAWholeCheckpointAndLosesNothing) {
   };
   // Validation that the signal broke off is made up for, on the same weights.
   EXPECT_EQ(text_of(folder / "metrics.jsonl"), text_of(straight_folder / "metrics.jsonl"));
-  EXPECT_EQ(text_of(folder / "5.ema.png"), text_of(straight_folder / "5.ema.png"));
+  const std::string sample = video() ? "sampled.1.gif" : "5.ema.png";
+  EXPECT_FALSE(text_of(folder / sample).empty());
+  EXPECT_EQ(text_of(folder / sample), text_of(straight_folder / sample));
 }
 
-INSTANTIATE_TEST_SUITE_P(Moments, Stop,
-                         testing::Values(Moment::generator, Moment::discriminator,
-                                         Moment::validation, Moment::sampling, Moment::weights,
-                                         Moment::checkpoint));
+INSTANTIATE_TEST_SUITE_P(
+    Moments, Stop,
+    testing::Values(std::pair(Moment::generator, false), std::pair(Moment::discriminator, false),
+                    std::pair(Moment::validation, false), std::pair(Moment::sampling, false),
+                    std::pair(Moment::weights, false), std::pair(Moment::checkpoint, false),
+                    std::pair(Moment::discriminator, true), std::pair(Moment::validation, true),
+                    std::pair(Moment::checkpoint, true)));
 
 }  // namespace
 }  // namespace millrace

@@ -1,4 +1,4 @@
-// The smallest VQGAN over generated pictures, trained in this process.
+// The smallest models over generated pictures, trained in this process.
 #pragma once
 
 #include "tests/reference.h"
@@ -8,6 +8,7 @@
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/models/module_tensors.h>
 #include <millrace/training/scheduler.h>
+#include <millrace/training/stages/video_tokenizer_stage.h>
 #include <millrace/training/stages/vqgan_stage.h>
 
 #include <functional>
@@ -23,6 +24,23 @@ inline VqganConfig tiny() {
   return {.dim = 16, .layers = 1, .codebook_size = 16, .discr_layers = 1, .num_resnet_blocks = {0}};
 }
 
+// A discriminator of frames and a smaller one, both from step 2 on; pictures are its clips.
+inline VideoTokenizerConfig tiny_video() {
+  VideoTokenizerConfig config{.image_size = 16,
+                              .layers = {{"compress_space", 6}, {"residual"}},
+                              .codebook_size = 16,
+                              .init_dim = 4,
+                              .input_conv_kernel_size = {3, 3, 3}};
+  config.discr_kwargs = {.dim = 1, .max_dim = 4, .linear_attn_dim_head = 2, .linear_attn_heads = 1};
+  config.multiscale_discrs = {{.dim = 1, .max_dim = 4, .scale = 2}};
+  return config;
+}
+
+inline VideoTokenizerStageOptions tiny_video_options() {
+  return {
+      .discr_start_after_step = 2, .validate_every_step = 5, .field = "image", .valid_field = ""};
+}
+
 using Hook = std::function<void(std::int64_t step, const Logs& logs)>;
 
 // A run from whatever the folder holds to `steps`. Fills `logs` with what was logged at each step.
@@ -34,7 +52,7 @@ struct Training {
   SchedulerOptions options{};
   VqganStageOptions stage_options{};
   // Another stage, e.g. one in which something happens.
-  std::function<std::unique_ptr<VqganStage>()> make_stage = [this] {
+  std::function<std::unique_ptr<Stage>()> make_stage = [this] {
     return std::make_unique<VqganStage>(tiny(), stage_options);
   };
 
@@ -45,8 +63,8 @@ struct Training {
   int operator()() {
     torch::set_num_threads(1);
     torch::manual_seed(5);
-    const std::unique_ptr<VqganStage> made = make_stage();
-    VqganStage& stage = *made;
+    const std::unique_ptr<Stage> made = make_stage();
+    Stage& stage = *made;
     auto [train_set, valid_set] =
         random_split(GeneratedImages({.count = 23, .shape = {16, 16, 3}}), {.valid_fraction = 0.2});
     const std::map<std::string, ToFloat> to_float{{"image", ToFloat::unit()}};

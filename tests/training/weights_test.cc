@@ -3,8 +3,11 @@
 
 #include <millrace/pipeline/error.h>
 #include <millrace/training/checkpoint.h>
+#include <millrace/training/ema.h>
 #include <millrace/training/models/module_tensors.h>
+#include <millrace/training/models/video_tokenizer.h>
 #include <millrace/training/models/vqgan.h>
+#include <millrace/training/optimizer.h>
 #include <millrace/training/weights.h>
 
 #include <torch/torch.h>
@@ -31,6 +34,32 @@ TEST(Weights, OfThePythonTrainerGiveItsReconstructions) {
   // Or the comparison above would say nothing.
   EXPECT_GT((wanted["raw"].as_tensor() - wanted["average"].as_tensor()).abs().max().item<double>(),
             1e-4);
+}
+
+// Its checkpoint holds everything under the names that ours has.
+TEST(Weights, OfTheVideoTrainerInPythonGiveItsReconstructions) {
+  const Value wanted = read_checkpoint(saved("video.reconstructions.pt"));
+  const Value trainer = read_checkpoint(saved("video.trainer.pt"));
+  auto check = [&](VideoTokenizer& model, const char* key) {
+    torch::NoGradGuard no_grad;
+    model->eval();
+    const torch::Tensor ours = model->reconstruct(wanted["video"].as_tensor());
+    const torch::Tensor theirs = wanted[key].as_tensor();
+    EXPECT_LT(((ours - theirs).norm() / theirs.norm()).item<double>(), 1e-5) << key;
+  };
+  VideoTokenizer model(VideoTokenizerConfig::from_json(wanted["config"].as_string()));
+  copy_tensors(trainer["model"], state_tensors(*model), "model");
+  check(model, "raw");
+  Optimizer generator(model->generator_parameters(), {.weight_decay = 0.01});
+  generator.load(trainer["optimizer"], "optimizer");
+  Optimizer discriminator(model->discriminator_parameters(), {.weight_decay = 0.01});
+  discriminator.load(trainer["discr_optimizer"], "discr_optimizer");
+  Ema ema(state_tensors(*model), state_tensors(*model));
+  ema.load(trainer["ema_model"], "ema_model");
+  EXPECT_EQ(ema.step(), 3);
+  check(model, "average");
+  EXPECT_GT((wanted["raw"].as_tensor() - wanted["average"].as_tensor()).abs().max().item<double>(),
+            1e-5);
 }
 
 TEST(Weights, OfAnotherModelAreRefusedByTheFirstTensorThatDiffers) {

@@ -80,7 +80,7 @@ torch::Tensor LfqImpl::project_in(const torch::Tensor& x) {
   return (y / limit).tanh() * limit;
 }
 
-Quantized LfqImpl::forward(const torch::Tensor& features) {
+Quantized LfqImpl::forward(const torch::Tensor& features, const torch::Tensor& counted) {
   // Always in 32 bits, whatever precision the rest runs in.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   torch::Tensor x = features.to(torch::kFloat32);
@@ -105,7 +105,7 @@ Quantized LfqImpl::forward(const torch::Tensor& features) {
   // Straight through: the value is the sign, the gradient that of the input. It comes before the
   // losses as in the package, so that gradients are summed in its order.
   torch::Tensor codes = is_training() ? x + (signs - x).detach() : signs;
-  add_losses(x, signs, result);
+  add_losses(x, signs, counted, result);
   codes = codes.flatten(2);
   if (linear_out_) codes = project(linear_out_, codes);
   if (transpose) {
@@ -123,7 +123,7 @@ Quantized LfqImpl::forward(const torch::Tensor& features) {
 }
 
 void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
-                         Quantized& result) {
+                         const torch::Tensor& counted, Quantized& result) {
   result.loss = torch::zeros({}, input.options());
   if (!is_training()) return;
   const std::int64_t vectors = input.size(0) * input.size(1);
@@ -145,6 +145,9 @@ void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
       (torch::einsum("...id,jd->...ij", {input, codebook_}) * (2 * inverse_temperature))
           .softmax(-1)
           .flatten(0, 1);  // [vectors, codebooks, codes]
+  if (counted.defined()) {
+    chosen = chosen.defined() ? chosen.logical_and(counted.flatten()) : counted.flatten();
+  }
   if (chosen.defined()) p = p.index({chosen});
   result.per_sample_entropy = entropy(p).mean();
   result.batch_entropy = entropy(p.mean(0)).mean();
@@ -152,10 +155,10 @@ void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
                 options_.entropy_loss_weight;
   if (options_.commitment_loss_weight > 0) {
     const auto each = F::MSELossFuncOptions().reduction(torch::kNone);
-    result.commitment =
-        (options_.use_code_agnostic_commit_loss ? F::mse_loss(input.square(), signs.square(), each)
-                                                : F::mse_loss(input, signs, each))
-            .mean();
+    const torch::Tensor distance = options_.use_code_agnostic_commit_loss
+                                       ? F::mse_loss(input.square(), signs.square(), each)
+                                       : F::mse_loss(input, signs, each);
+    result.commitment = (counted.defined() ? distance.index({counted}) : distance).mean();
     result.loss = result.loss + result.commitment * options_.commitment_loss_weight;
   }
 }

@@ -53,7 +53,8 @@ class LfqImpl : public torch::nn::Module {
   // Throws an Error of kind usage if the numbers do not fit each other.
   explicit LfqImpl(LfqOptions options);
 
-  Quantized forward(const torch::Tensor& features);
+  // `counted`: bool, [batch, feature vectors of each]; the loss looks at these alone.
+  Quantized forward(const torch::Tensor& features, const torch::Tensor& counted = {});
   // The features that stand for `indices`, which have the shape that forward() gave them.
   torch::Tensor decode(const torch::Tensor& indices);
 
@@ -62,7 +63,8 @@ class LfqImpl : public torch::nn::Module {
  private:
   torch::Tensor project_in(const torch::Tensor& x);
   // Fills the entropies and the loss.
-  void add_losses(const torch::Tensor& input, const torch::Tensor& signs, Quantized& result);
+  void add_losses(const torch::Tensor& input, const torch::Tensor& signs,
+                  const torch::Tensor& counted, Quantized& result);
 
   LfqOptions options_;
   std::int64_t bits_ = 0;

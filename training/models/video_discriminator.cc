@@ -91,7 +91,10 @@ VideoDiscriminator::VideoDiscriminator(const VideoDiscriminatorConfig& config) :
 }
 
 torch::Tensor VideoDiscriminator::run(Block& block, const torch::Tensor& pictures) {
-  const torch::Tensor residual = block.residual->forward(pictures);
+  // LibTorch's convolution of 1 by 1 with a stride writes where it must not if fewer than 8
+  // channels lie last in memory, in its backward pass.
+  const bool few = pictures.size(1) < 8;
+  const torch::Tensor residual = block.residual->forward(few ? pictures.contiguous() : pictures);
   torch::Tensor x = torch::leaky_relu(block.first->forward(pictures), slope);
   x = torch::leaky_relu(block.second->forward(x), slope);
   if (block.downsample) {

@@ -1,3 +1,4 @@
+#include "recompute.h"
 #include "video_discriminator.h"
 #include "video_layers.h"
 
@@ -137,12 +138,32 @@ torch::Tensor VideoTokenizerImpl::encode(const torch::Tensor& video, const Video
   } else {
     x = conv_in_->forward(options.contains_first_frame ? pad_front(video, padding) : video);
   }
-  for (const auto& layer : encoder_) x = layer->forward(x, cond);
+  return run(encoder_, x, cond);
+}
+
+torch::Tensor VideoTokenizerImpl::run(const std::vector<std::shared_ptr<VideoLayer>>& layers,
+                                      torch::Tensor x, const torch::Tensor& cond) const {
+  for (const auto& layer : layers) {
+    x = recompute_
+            ? recomputed([layer](const auto& in, const auto& by) { return layer->forward(in, by); },
+                         x, cond)
+            : layer->forward(x, cond);
+  }
   return x;
 }
 
-Quantized VideoTokenizerImpl::quantize(const torch::Tensor& features) {
-  return fsq_ ? fsq_->forward(features) : lfq_->forward(features);
+// A code of the first frame alone, then one of every time_factor() frames: it counts if one of its
+// frames does.
+Quantized VideoTokenizerImpl::quantize(const torch::Tensor& features,
+                                       const torch::Tensor& valid_frames) {
+  if (fsq_) return fsq_->forward(features);
+  if (!valid_frames.defined()) return lfq_->forward(features);
+  const torch::Tensor valid = valid_frames.to(features.device()).clamp_min(1).unsqueeze(1);
+  const std::int64_t factor = config_.time_factor();
+  const torch::Tensor codes = (valid - 1 + factor - 1).floor_divide(factor) + 1;
+  const torch::Tensor counted = torch::arange(features.size(2), valid.options()) < codes;
+  const std::int64_t places = features.size(3) * features.size(4);
+  return lfq_->forward(features, counted.repeat_interleave(places, 1));
 }
 
 torch::Tensor VideoTokenizerImpl::decode(const torch::Tensor& features,
@@ -150,7 +171,7 @@ torch::Tensor VideoTokenizerImpl::decode(const torch::Tensor& features,
   const std::int64_t padding = config_.time_factor() - 1;
   const torch::Tensor cond = condition(decoder_cond_, options.cond, features.size(0));
   torch::Tensor x = features;
-  for (const auto& layer : decoder_) x = layer->forward(x, cond);
+  x = run(decoder_, x, cond);
   if (!options.contains_first_frame) return conv_out_->forward(x);
   if (!conv_out_first_) {
     x = conv_out_->forward(x);

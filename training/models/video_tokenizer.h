@@ -50,11 +50,16 @@ struct VideoDiscriminatorLoss {
 
 struct VideoLossOptions {
   VideoOptions video{};
+  // How many frames of each video are its own, int64 [batch]; those behind them are filling, and do
+  // not count. Every video counts the same then, whatever its length. Undefined: all.
+  torch::Tensor valid_frames{};
   // Also gather the discriminator's gradients of the generator's loss, as Python does and throws
   // away.
   bool discriminator_gradients = false;
   // In the discriminator's loss.
   bool gradient_penalty = true;
+  // In the generator's loss: false leaves the discriminators out, as if their weight were 0.
+  bool adversarial = true;
   // In place of the configured weights.
   std::optional<double> adversarial_loss_weight{}, multiscale_adversarial_loss_weight{};
 };
@@ -67,13 +72,16 @@ class VideoTokenizerImpl : public torch::nn::Module {
   // Without one there is no perceptual loss, and nothing to weigh the adversarial loss against.
   void set_perceptual_net(PerceptualNet net) { perceptual_net_ = std::move(net); }
   void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
+  // Layers keep only what they are given, and run again in the backward pass: less memory for a
+  // third more time, and the same gradients.
+  void set_recompute(bool recompute) { recompute_ = recompute; }
 
   // [batch, channels, height, width] as a video of one frame; a video as it is. Throws an Error
   // that names the size if the model cannot take it.
   torch::Tensor as_video(const torch::Tensor& pictures, bool contains_first_frame = true) const;
   // Features before the quantizer.
   torch::Tensor encode(const torch::Tensor& video, const VideoOptions& options = {});
-  Quantized quantize(const torch::Tensor& features);
+  Quantized quantize(const torch::Tensor& features, const torch::Tensor& valid_frames = {});
   torch::Tensor decode(const torch::Tensor& features, const VideoOptions& options = {});
   // `codes`: [batch, frames, height, width], or flat for each video.
   torch::Tensor decode_from_code_indices(const torch::Tensor& codes,
@@ -81,6 +89,9 @@ class VideoTokenizerImpl : public torch::nn::Module {
   // In eval mode and without gradients; the mode is put back.
   torch::Tensor tokenize(const torch::Tensor& video, const VideoOptions& options = {});
   torch::Tensor reconstruct(const torch::Tensor& video, const VideoOptions& options = {});
+  // The mean square difference of each video over its own frames (see VideoLossOptions): [batch].
+  static torch::Tensor difference(const torch::Tensor& fake, const torch::Tensor& real,
+                                  const torch::Tensor& valid_frames = {});
 
   VideoGeneratorLoss generator_loss(const torch::Tensor& video,
                                     const VideoLossOptions& options = {});
@@ -94,14 +105,16 @@ class VideoTokenizerImpl : public torch::nn::Module {
 
  private:
   torch::Tensor condition(torch::nn::Linear& stem, const torch::Tensor& cond, std::int64_t batch);
-  // One frame of each video, drawn at random.
-  torch::Tensor draw_frames(const torch::Tensor& video);
+  torch::Tensor run(const std::vector<std::shared_ptr<VideoLayer>>& layers, torch::Tensor x,
+                    const torch::Tensor& cond) const;
+  // One frame of each video, drawn at random from those that have a weight.
+  torch::Tensor draw_frames(const torch::Tensor& video, const torch::Tensor& weights = {});
   torch::Tensor perceptual_loss(const torch::Tensor& fake, const torch::Tensor& real) const;
   // One graph of everything, propagated as a whole: Python's own order of operations, for `compat`.
   VideoGeneratorLoss generator_loss_as_in_python(const torch::Tensor& video,
                                                  const VideoLossOptions& options);
   struct Parts;  // the generator's loss in the making
-  void add_perceptual(Parts& parts, VideoGeneratorLoss& loss);
+  void add_perceptual(Parts& parts, VideoGeneratorLoss& loss, const VideoLossOptions& options);
   void add_adversarial(Parts& parts, VideoGeneratorLoss& loss, const VideoLossOptions& options);
   void add_multiscale(Parts& parts, VideoGeneratorLoss& loss, const VideoLossOptions& options);
 
@@ -114,6 +127,7 @@ class VideoTokenizerImpl : public torch::nn::Module {
   Fsq fsq_{nullptr};
   std::shared_ptr<VideoDiscriminator> discriminator_;
   std::vector<std::shared_ptr<VideoDiscriminator>> multiscale_;
+  bool recompute_ = false;
   PerceptualNet perceptual_net_;
   std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();
 };

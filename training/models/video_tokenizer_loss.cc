@@ -6,6 +6,8 @@
 #include <millrace/pipeline/error.h>
 #include <millrace/training/models/video_tokenizer.h>
 
+#include <limits>
+
 #include <torch/torch.h>
 
 namespace millrace {
@@ -20,8 +22,22 @@ torch::Tensor pick(const torch::Tensor& video, const torch::Tensor& frames) {
   return video.transpose(1, 2).index({rows, frames});
 }
 
-torch::Tensor hinge(const torch::Tensor& fake, const torch::Tensor& real) {
-  return (torch::relu(1 + fake) + torch::relu(1 - real)).mean();
+// The mean of what was found for each frame, [batch * frames], by the weights of the frames.
+torch::Tensor mean_of(const torch::Tensor& by_frame, const torch::Tensor& weights = {}) {
+  return weights.defined() ? (by_frame * weights.flatten()).sum() : by_frame.mean();
+}
+
+torch::Tensor hinge(const torch::Tensor& fake, const torch::Tensor& real,
+                    const torch::Tensor& weights = {}) {
+  return mean_of(torch::relu(1 + fake) + torch::relu(1 - real), weights);
+}
+
+// How much each frame counts, [batch, frames], 1 in sum; undefined if all count the same.
+torch::Tensor frame_weights(const torch::Tensor& valid_frames, const torch::Tensor& video) {
+  if (!valid_frames.defined()) return {};
+  const torch::Tensor own = valid_frames.to(video.device()).clamp(1, video.size(2)).unsqueeze(1);
+  const torch::Tensor counts = torch::arange(video.size(2), own.options()) < own;
+  return counts.to(video.dtype()) / (own * video.size(0)).to(video.dtype());
 }
 
 // mean((|d logits / d pictures| - 1)^2), itself differentiable.
@@ -58,7 +74,8 @@ class Constants {
 // added up for the whole video, and handed on to the real graph in the end.
 struct VideoTokenizerImpl::Parts {
   torch::Tensor real, fake;
-  torch::Tensor frames{};  // drawn last, and those of `fake`, as a leaf
+  torch::Tensor weights{};  // of the frames
+  torch::Tensor frames{};   // drawn last, and those of `fake`, as a leaf
   torch::Tensor leaf{};
   torch::Tensor by_fake{};          // d total / d fake
   torch::Tensor weighed_against{};  // |d perceptual / d last weight|; undefined: all weights are 1
@@ -87,8 +104,13 @@ struct VideoTokenizerImpl::Parts {
   }
 };
 
-torch::Tensor VideoTokenizerImpl::draw_frames(const torch::Tensor& video) {
-  const torch::Tensor drawn = draws_->normal({video.size(0), video.size(2)});
+torch::Tensor VideoTokenizerImpl::draw_frames(const torch::Tensor& video,
+                                              const torch::Tensor& weights) {
+  torch::Tensor drawn = draws_->normal({video.size(0), video.size(2)});
+  if (weights.defined()) {
+    drawn = drawn.masked_fill((weights == 0).to(drawn.device()),
+                              -std::numeric_limits<double>::infinity());
+  }
   return std::get<1>(drawn.topk(1, -1)).squeeze(-1).to(video.device());
 }
 
@@ -107,13 +129,14 @@ torch::Tensor VideoTokenizerImpl::perceptual_loss(const torch::Tensor& fake,
   return F::mse_loss(features(fake), wanted);
 }
 
-void VideoTokenizerImpl::add_perceptual(Parts& parts, VideoGeneratorLoss& loss) {
+void VideoTokenizerImpl::add_perceptual(Parts& parts, VideoGeneratorLoss& loss,
+                                        const VideoLossOptions& options) {
   loss.perceptual = torch::zeros({}, parts.fake.options());
   if (!perceptual_net_ || !config_.has_perceptual()) return;
-  parts.draw(draw_frames(parts.fake));
+  parts.draw(draw_frames(parts.fake, parts.weights));
   const torch::Tensor perceptual = perceptual_loss(parts.leaf, pick(parts.real, parts.frames));
   const torch::Tensor gradient = parts.spread(torch::autograd::grad({perceptual}, {parts.leaf})[0]);
-  if (is_training() && (config_.has_gan() || config_.has_multiscale())) {
+  if (is_training() && options.adversarial && (config_.has_gan() || config_.has_multiscale())) {
     parts.weighed_against = parts.norm(gradient, conv_out_->weight());
   }
   loss.perceptual = perceptual.detach();
@@ -125,8 +148,8 @@ void VideoTokenizerImpl::add_adversarial(Parts& parts, VideoGeneratorLoss& loss,
                                          const VideoLossOptions& options) {
   loss.adversarial = torch::zeros({}, parts.fake.options());
   loss.adaptive_weight = torch::zeros({}, parts.fake.options());
-  if (!config_.has_gan()) return;
-  parts.draw(draw_frames(parts.fake));
+  if (!config_.has_gan() || !options.adversarial) return;
+  parts.draw(draw_frames(parts.fake, parts.weights));
   const torch::Tensor adversarial = -discriminator_->forward(parts.leaf).mean();
   const torch::Tensor gradient = parts.spread(torch::autograd::grad(
       {adversarial}, {parts.leaf}, {}, /*retain_graph=*/options.discriminator_gradients)[0]);
@@ -153,12 +176,12 @@ void VideoTokenizerImpl::add_adversarial(Parts& parts, VideoGeneratorLoss& loss,
 
 void VideoTokenizerImpl::add_multiscale(Parts& parts, VideoGeneratorLoss& loss,
                                         const VideoLossOptions& options) {
-  if (!config_.has_multiscale()) return;
+  if (!config_.has_multiscale() || !options.adversarial) return;
   const double configured = options.multiscale_adversarial_loss_weight.value_or(
       config_.multiscale_adversarial_loss_weight);
   for (const auto& discriminator : multiscale_) {
     const torch::Tensor video = parts.fake.detach().requires_grad_();
-    const torch::Tensor adversarial = -discriminator->forward_video(video).mean();
+    const torch::Tensor adversarial = -mean_of(discriminator->forward_video(video), parts.weights);
     const torch::Tensor gradient = torch::autograd::grad({adversarial}, {video})[0];
     torch::Tensor weight = torch::ones({}, parts.fake.options());
     if (parts.weighed_against.defined()) {
@@ -172,14 +195,24 @@ void VideoTokenizerImpl::add_multiscale(Parts& parts, VideoGeneratorLoss& loss,
   }
 }
 
+torch::Tensor VideoTokenizerImpl::difference(const torch::Tensor& fake, const torch::Tensor& real,
+                                             const torch::Tensor& valid_frames) {
+  const torch::Tensor by_frame = (fake - real).square().mean({1, 3, 4});  // [batch, frames]
+  const torch::Tensor weights = frame_weights(valid_frames, real);
+  return weights.defined() ? (by_frame * weights).sum(1) * real.size(0) : by_frame.mean(1);
+}
+
 VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video,
                                                       const VideoLossOptions& options) {
   if (config_.compat) return generator_loss_as_in_python(video, options);
   VideoGeneratorLoss loss;
   Parts parts{.real = as_video(video, options.video.contains_first_frame), .fake = {}};
-  const Quantized quantized = quantize(encode(parts.real, options.video));
+  parts.weights = frame_weights(options.valid_frames, parts.real);
+  const Quantized quantized = quantize(encode(parts.real, options.video), options.valid_frames);
   parts.fake = decode(quantized.features, options.video);
-  const torch::Tensor reconstruction = F::mse_loss(parts.fake, parts.real);
+  const torch::Tensor reconstruction =
+      parts.weights.defined() ? difference(parts.fake, parts.real, options.valid_frames).mean()
+                              : F::mse_loss(parts.fake, parts.real);
   loss.pictures = parts.fake.detach();
   loss.reconstruction = reconstruction.detach();
   loss.quantizer = quantized.loss.detach();
@@ -195,7 +228,7 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video
     loss.graph.gradients.push_back(
         torch::full_like(quantized.loss, config_.quantizer_aux_loss_weight));
   }
-  add_perceptual(parts, loss);
+  add_perceptual(parts, loss, options);
   add_adversarial(parts, loss, options);
   add_multiscale(parts, loss, options);
   if (parts.by_fake.defined()) {
@@ -284,7 +317,8 @@ VideoDiscriminatorLoss VideoTokenizerImpl::discriminator_loss(const torch::Tenso
     torch::NoGradGuard no_grad;
     made = reconstruct(whole, options.video);
   }
-  const torch::Tensor frames = draw_frames(whole);
+  const torch::Tensor weights = frame_weights(options.valid_frames, whole);
+  const torch::Tensor frames = draw_frames(whole, weights);
   torch::Tensor real = pick(whole, frames);
   if (options.gradient_penalty) real.requires_grad_();
   const torch::Tensor real_logits = discriminator_->forward(real);
@@ -301,7 +335,7 @@ VideoDiscriminatorLoss VideoTokenizerImpl::discriminator_loss(const torch::Tenso
     torch::Tensor sum = torch::zeros({}, whole.options());
     for (const auto& discriminator : multiscale_) {
       const torch::Tensor of_real = discriminator->forward_video(whole);
-      loss.multiscale.push_back(hinge(discriminator->forward_video(made), of_real));
+      loss.multiscale.push_back(hinge(discriminator->forward_video(made), of_real, weights));
       sum = sum + loss.multiscale.back();
     }
     loss.total = loss.total + sum * config_.multiscale_adversarial_loss_weight;

@@ -70,15 +70,15 @@ double VqganStage::adversarial_weight(std::int64_t step) const {
 }
 
 std::vector<Phase> VqganStage::phases() {
-  std::vector<Phase> phases{{.loss = "loss",
-                             .state = "optim",
-                             .optimizer = &generator_,
-                             .max_grad_norm = options_.max_grad_norm}};
+  std::vector<Phase> phases{
+      {.loss = "loss",
+       .optimizers = {
+           {.state = "optim", .optimizer = &generator_, .max_grad_norm = options_.max_grad_norm}}}};
   if (discriminator_) {
     phases.push_back({.loss = "discr_loss",
-                      .state = "discr_optim",
-                      .optimizer = &*discriminator_,
-                      .max_grad_norm = options_.discr_max_grad_norm});
+                      .optimizers = {{.state = "discr_optim",
+                                      .optimizer = &*discriminator_,
+                                      .max_grad_norm = options_.discr_max_grad_norm}}});
   }
   return phases;
 }

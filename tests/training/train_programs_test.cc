@@ -1,7 +1,6 @@
-// The program train_vqgan from outside: told to stop, called wrongly, on a full disk. Killed with
-// -9 it is in tests/faults/train_killed.py.
-#include "tests/training/child_program.h"
-#include "tests/training/tiny_command.h"
+// The trainers' programs from outside: told to stop, called wrongly, on a full disk. Killed with -9
+// they are in tests/faults/train_killed.py.
+#include "tests/training/trainer_programs.h"
 
 #include <millrace/training/checkpoint.h>
 
@@ -19,13 +18,26 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class TrainVqgan : public testing::Test {
+class TrainProgram : public testing::TestWithParam<TrainerProgram> {
  protected:
-  void SetUp() override { make_pictures(folder_ / "pictures", 14); }
+  void SetUp() override { GetParam().make_media(folder_ / "media", 14); }
 
   std::vector<std::string> arguments(const std::string& results, int steps,
-                                     const std::vector<std::string>& more = {}) const {
-    return tiny_command(folder_ / "pictures", folder_ / results, steps, more);
+                                     std::vector<std::string> more = {}) const {
+    std::vector<std::string> all =
+        GetParam().arguments(folder_ / "media", folder_ / results, steps);
+    all.insert(all.end(), {"--batch-size", "3", "--valid-frac", "0.2", GetParam().checkpoint_every,
+                           "4", GetParam().results_every, "10"});
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      const bool flag = more[i].starts_with("--");
+      auto there = flag ? std::find(all.begin(), all.end(), more[i]) : all.end();
+      if (there == all.end()) {
+        all.push_back(more[i]);
+      } else {
+        *++there = more[++i];  // another value for the same flag
+      }
+    }
+    return all;
   }
   std::string metrics(const std::string& results) const {
     return text_of(folder_ / results / "metrics.jsonl");
@@ -37,9 +49,15 @@ class TrainVqgan : public testing::Test {
     }
   }
   ChildProgram start(const std::vector<std::string>& all, std::size_t max_file = 0) const {
-    return {MILLRACE_TRAIN_VQGAN, all, folder_ / "errors", {}, max_file};
+    return {GetParam().path, all, folder_ / "errors", {}, max_file};
   }
   int run(const std::vector<std::string>& all) const { return start(all).wait(); }
+  // Ends with `code`, and with one line that has `part` in it.
+  void expect(int code, const std::vector<std::string>& all, const std::string& part) const {
+    EXPECT_EQ(run(all), code);
+    EXPECT_NE(last_line().find(part), std::string::npos) << last_line() << "\nwanted: " << part;
+    EXPECT_EQ(own_lines(), 1) << text_of(folder_ / "errors");
+  }
   std::string last_line() const {
     std::istringstream lines(text_of(folder_ / "errors"));
     std::string last;
@@ -51,7 +69,9 @@ class TrainVqgan : public testing::Test {
   std::int64_t own_lines() const {
     std::istringstream lines(text_of(folder_ / "errors"));
     std::int64_t count = 0;
-    for (std::string line; std::getline(lines, line);) count += line.starts_with("train_vqgan: ");
+    for (std::string line; std::getline(lines, line);) {
+      count += line.starts_with(GetParam().name + ": ");
+    }
     return count;
   }
   std::map<std::string, std::string> contents(const std::string& results) const {
@@ -65,7 +85,7 @@ class TrainVqgan : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(TrainVqgan, ToldToStopLeavesACheckpointAndGoesOn) {
+TEST_P(TrainProgram, ToldToStopLeavesACheckpointAndGoesOn) {
   ChildProgram program = start(arguments("results", 1'000'000));
   wait_for_steps("results", "5");
   program.send(SIGTERM);
@@ -74,14 +94,22 @@ TEST_F(TrainVqgan, ToldToStopLeavesACheckpointAndGoesOn) {
   EXPECT_EQ(run(arguments("results", 1, {"--resume"})), 0) << last_line();  // nothing left to do
 }
 
-TEST_F(TrainVqgan, SaysInOneLineWhatIsWrong) {
-  auto expect = [&](int code, const std::vector<std::string>& all, const std::string& part) {
-    EXPECT_EQ(run(all), code);
-    EXPECT_NE(last_line().find(part), std::string::npos) << last_line() << "\nwanted: " << part;
-    EXPECT_EQ(own_lines(), 1) << text_of(folder_ / "errors");
-  };
+class TrainVqgan : public TrainProgram {};
+class TrainVideoTokenizer : public TrainProgram {};
+
+TEST_P(TrainVideoTokenizer, SaysInOneLineWhatIsWrong) {
+  expect(2, arguments("a", 4, {"--num-frames", "6"}), "but is 6; take 5 or 7");
+  expect(2, arguments("a", 4, {"--layers", "residual,compres_space"}), "layer type compres_space");
+  expect(2, arguments("a", 4, {"--layers", "residual;attend_time"}), "cannot read 'residual;att");
+  expect(2, arguments("a", 4, {"--layers", "cond_residual"}), "dim_cond must be given");
+  expect(2, arguments("a", 4, {"--image-size", "9"}), "image_size must be a multiple of 2");
+  expect(2, arguments("a", 4, {"--dataset-type", "sounds"}), "--dataset-type: sounds not in {");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));
+}
+
+TEST_P(TrainVqgan, SaysInOneLineWhatIsWrong) {
   expect(2, arguments("a", 4, {"--batch-size", "40"}), "14 files, 11 of them for training");
-  make_pictures(folder_ / "one", 1);
+  GetParam().make_media(folder_ / "one", 1);
   std::vector<std::string> one = arguments("a", 4);
   one[0] = (folder_ / "one").string();
   expect(2, one, "there are 1 files, 0 of them for training: too few for batches of 3");
@@ -99,56 +127,66 @@ TEST_F(TrainVqgan, SaysInOneLineWhatIsWrong) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));  // nothing of all that left a trace
 }
 
-TEST_F(TrainVqgan, LosesNothingOfAnEarlierRun) {
+TEST_P(TrainProgram, LosesNothingOfAnEarlierRun) {
   ASSERT_EQ(run(arguments("done", 2)), 0) << last_line();
   const auto before = contents("done");
   EXPECT_EQ(run(arguments("done", 4)), 2);
   EXPECT_NE(last_line().find("done: holds an earlier run"), std::string::npos) << last_line();
   EXPECT_EQ(contents("done"), before);
   EXPECT_EQ(run(arguments("done", 4, {"--resume", "--codebook-size", "32"})), 1);
-  EXPECT_NE(last_line().find("checkpoint.2.pt: 'quantizer.mask' is [4], the model's is [5]"),
-            std::string::npos)
-      << last_line();
+  const std::string checkpoint = GetParam().checkpoint(2, 4);
+  EXPECT_NE(last_line().find(checkpoint + ": 'quantizer"), std::string::npos) << last_line();
+  EXPECT_NE(last_line().find("is [4"), std::string::npos) << last_line();
   EXPECT_EQ(contents("done"), before);  // the configuration too
-  std::ofstream(folder_ / "done" / "checkpoint.2.pt") << "no longer a checkpoint";
+  for (const auto& [name, content] : before) {
+    if (name.starts_with("checkpoint.")) {
+      std::ofstream(folder_ / "done" / name) << "no longer a checkpoint";
+    }
+  }
   EXPECT_EQ(run(arguments("done", 4, {"--resume"})), 1);
-  EXPECT_NE(last_line().find("none of its 1 checkpoints can be read"), std::string::npos);
+  EXPECT_NE(last_line().find("checkpoints can be read"), std::string::npos);
   // Files that are not ours are neither resumed from nor cleared.
   for (const char* flag : {"--resume", "--clear"}) {
-    std::vector<std::string> all = arguments("pictures", 4);
+    std::vector<std::string> all = arguments("media", 4);
     all.emplace_back(flag);
     EXPECT_EQ(run(all), 2);
     EXPECT_NE(last_line().find("no run of ours"), std::string::npos) << last_line();
   }
-  EXPECT_EQ(contents("pictures").size(), 14U);
+  EXPECT_EQ(contents("media").size(), 14U);
 }
 
 // A limit on the size of files stands in for a full disk: a checkpoint does not fit, a log does.
-TEST_F(TrainVqgan, KeepsTheOldCheckpointWhenTheDiskIsFull) {
+TEST_P(TrainProgram, KeepsTheOldCheckpointWhenTheDiskIsFull) {
   ASSERT_EQ(run(arguments("full", 4)), 0) << last_line();
-  const std::string old = text_of(folder_ / "full" / "checkpoint.4.pt");
+  const std::string file = GetParam().checkpoint(4, 4);
+  const std::string old = text_of(folder_ / "full" / file);
   EXPECT_EQ(start(arguments("full", 8, {"--resume"}), old.size() / 2).wait(), 1);
   EXPECT_EQ(own_lines(), 1) << text_of(folder_ / "errors");
   EXPECT_NE(last_line().find(".pt: cannot write "), std::string::npos) << last_line();
   EXPECT_NE(last_line().find("(File too large)"), std::string::npos) << last_line();
-  EXPECT_EQ(text_of(folder_ / "full" / "checkpoint.4.pt"), old);
+  EXPECT_EQ(text_of(folder_ / "full" / file), old);
   for (const auto& [name, content] : contents("full")) {
     EXPECT_FALSE(name.ends_with(".tmp")) << name;
   }
   EXPECT_EQ(run(arguments("full", 8, {"--resume"})), 0) << last_line();  // there is room again
 }
 
-TEST_F(TrainVqgan, ItsConfigurationIsACommandLine) {
+TEST_P(TrainProgram, ItsConfigurationIsACommandLine) {
   ASSERT_EQ(run(arguments("first", 3, {"--betas", "0.5", "0.75"})), 0) << last_line();
   const std::string file = (folder_ / "first" / "config.toml").string();
-  ASSERT_EQ(run({"--config", file, "--results-folder", (folder_ / "second").string()}), 0)
-      << last_line();
+  std::vector<std::string> all{"--config", file};
+  for (const std::string& argument : arguments("second", 3)) {
+    if (argument.ends_with("-folder")) {
+      all.insert(all.end(), {argument, (folder_ / "second").string()});
+    }
+  }
+  ASSERT_EQ(run(all), 0) << last_line();
   EXPECT_EQ(metrics("first"), metrics("second"));
   auto without_folder = [&](const std::string& results) {
     std::istringstream lines(text_of(folder_ / results / "config.toml"));
     std::string kept;
     for (std::string line; std::getline(lines, line);) {
-      if (!line.starts_with("results-folder")) kept.append(line).append("\n");
+      if (line.find("-folder") == std::string::npos) kept.append(line).append("\n");
     }
     return kept;
   };
@@ -158,6 +196,15 @@ TEST_F(TrainVqgan, ItsConfigurationIsACommandLine) {
   EXPECT_NE(without_folder("first").find("\nema-power = 0.6666666666666666\n"), std::string::npos)
       << without_folder("first");
 }
+
+std::string name_of(const testing::TestParamInfo<TrainerProgram>& program) {
+  return program.param.name;
+}
+INSTANTIATE_TEST_SUITE_P(Programs, TrainProgram,
+                         testing::Values(vqgan_program(), video_tokenizer_program()), name_of);
+INSTANTIATE_TEST_SUITE_P(Programs, TrainVqgan, testing::Values(vqgan_program()), name_of);
+INSTANTIATE_TEST_SUITE_P(Programs, TrainVideoTokenizer, testing::Values(video_tokenizer_program()),
+                         name_of);
 
 }  // namespace
 }  // namespace millrace

@@ -1,0 +1,118 @@
+// The trainers' programs, each with the smallest model that has everything: what one must do, all
+// must do.
+#pragma once
+
+#include "tests/training/child_program.h"
+
+#include <millrace/decoders/gif_write.h>
+
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace millrace {
+
+inline void make_clips(const std::filesystem::path& folder, int count) {
+  std::filesystem::create_directories(folder);
+  for (int i = 0; i < count; ++i) {
+    const GifFrames shape{.frames = 2 + i % 6, .height = 18, .width = 20};
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.frames * 18 * 20 * 3));
+    Random random(1, 0, i, "clip");
+    for (std::uint8_t& value : pixels) value = static_cast<std::uint8_t>(random());
+    ASSERT_TRUE(write_gif(folder / (std::to_string(i) + ".gif"), pixels, shape).ok());
+  }
+}
+
+struct TrainerProgram {
+  std::string name, path;
+  std::vector<std::string> model;  // flags, with their values
+  std::string results_every = "--save-results-every", checkpoint_every = "--checkpoint-every";
+  std::string loss = "loss", valid_loss = "valid_ema_loss", average = "ema";
+  std::function<void(const std::filesystem::path& folder, int count)> make_media = make_pictures;
+  // Of a run that checkpoints every `every` steps, after `steps` of them.
+  std::function<std::string(int steps, int every)> checkpoint = [](int steps, int /*every*/) {
+    return "checkpoint." + std::to_string(steps) + ".pt";
+  };
+  std::vector<std::string> samples{"0.png", "0.ema.png"};  // of step 0
+
+  // The least that the program needs. Results and checkpoints are in one folder.
+  std::vector<std::string> arguments(const std::filesystem::path& media,
+                                     const std::filesystem::path& results, int steps) const {
+    std::vector<std::string> all{media.string(), "--results-folder", results.string(),
+                                 "--num-train-steps", std::to_string(steps)};
+    all.insert(all.end(), model.begin(), model.end());
+    if (name == "train_video_tokenizer") {
+      all.insert(all.end(), {"--checkpoints-folder", results.string()});
+    }
+    for (const char* flag : {"--threads", "--workers"}) all.insert(all.end(), {flag, "1"});
+    return all;
+  }
+};
+
+inline void PrintTo(const TrainerProgram& program, std::ostream* out) {
+  *out << program.name;
+}
+
+inline TrainerProgram vqgan_program() {
+  return {.name = "train_vqgan",
+          .path = MILLRACE_TRAIN_VQGAN,
+          .model = {"--image-size", "16", "--dim", "16", "--layers", "1", "--discr-layers", "1",
+                    "--codebook-size", "16", "--encdec-num-resnet-blocks", "0"}};
+}
+
+inline TrainerProgram video_tokenizer_program() {
+  return {.name = "train_video_tokenizer",
+          .path = MILLRACE_TRAIN_VIDEO_TOKENIZER,
+          .model = {"--image-size",
+                    "8",
+                    "--num-frames",
+                    "5",
+                    "--layers",
+                    "compress_space:6,residual,compress_time",
+                    "--codebook-size",
+                    "16",
+                    "--init-dim",
+                    "4",
+                    "--input-conv-kernel-size",
+                    "3",
+                    "--learning-rate",
+                    "1e-3",
+                    "--warmup-steps",
+                    "3",
+                    "--ema-update-after-step",
+                    "2",
+                    "--ema-update-every",
+                    "1",
+                    "--discr-dim",
+                    "1",
+                    "--discr-max-dim",
+                    "4",
+                    "--discr-linear-attn-dim-head",
+                    "2",
+                    "--discr-linear-attn-heads",
+                    "1",
+                    "--multiscale-scales",
+                    "2",
+                    "--multiscale-dim",
+                    "1",
+                    "--multiscale-max-dim",
+                    "4",
+                    "--discr-start-after-step",
+                    "2"},
+          .results_every = "--validate-every-step",
+          .checkpoint_every = "--checkpoint-every-step",
+          .loss = "total_loss",
+          .valid_loss = "valid_ema_recon_loss",
+          .average = "ema_model",
+          .make_media = make_clips,
+          .checkpoint =
+              [](int steps, int every) {
+                const int number = (steps - 1 + every - 1) / every;
+                return "checkpoint." + std::to_string(number) + ".pt";
+              },
+          .samples = {"sampled.0.gif"}};
+}
+
+}  // namespace millrace
