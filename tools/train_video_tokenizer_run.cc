@@ -121,6 +121,7 @@ int train(const CLI::App& app, VideoTokenizerTrainOptions& o, const Place& place
   o.stage.optimizer = optimizer_options(o.train);
   o.stage.device = place.device();
   o.stage.validate_every_step = o.train.save_results_every;
+  o.stage.seed = o.train.seed;
   o.stage.sample_average = o.train.use_ema;
   o.stage.field = pictures ? "image" : "video";
   if (pictures) o.stage.valid_field.clear();

@@ -1,6 +1,7 @@
 #include <millrace/pipeline/error.h>
 #include <millrace/training/models/draws.h>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
 
@@ -17,12 +18,16 @@ torch::Tensor Draws::replay(torch::IntArrayRef shape) {
   return values;
 }
 
+void Draws::reseed(std::uint64_t seed) {
+  if (!replays_) own_ = at::detail::createCPUGenerator(seed);
+}
+
 torch::Tensor Draws::normal(torch::IntArrayRef shape) {
-  return replays_ ? replay(shape) : torch::randn(shape);
+  return replays_ ? replay(shape) : torch::randn(shape, own_);
 }
 
 torch::Tensor Draws::uniform(torch::IntArrayRef shape) {
-  return replays_ ? replay(shape) : torch::rand(shape);
+  return replays_ ? replay(shape) : torch::rand(shape, own_);
 }
 
 }  // namespace millrace

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,9 @@ class Draws {
   explicit Draws(std::vector<std::pair<std::string, torch::Tensor>> recorded)
       : recorded_(std::move(recorded)), replays_(true) {}
 
+  // From here on from a generator of its own, as if it were new, until the next call.
+  void reseed(std::uint64_t seed);
+
   // torch.randn, on the CPU.
   torch::Tensor normal(torch::IntArrayRef shape);
   // torch.rand, or a tensor's uniform_(0, 1).
@@ -33,6 +38,7 @@ class Draws {
   std::vector<std::pair<std::string, torch::Tensor>> recorded_;
   std::size_t next_ = 0;
   bool replays_ = false;
+  std::optional<at::Generator> own_{};
 };
 
 }  // namespace millrace

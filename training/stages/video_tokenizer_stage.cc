@@ -1,5 +1,6 @@
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
+#include <millrace/pipeline/random.h>
 #include <millrace/training/models/vgg16.h>
 #include <millrace/training/stages/video_tokenizer_stage.h>
 #include <millrace/training/tensor.h>
@@ -43,6 +44,7 @@ VideoTokenizerStage::VideoTokenizerStage(const VideoTokenizerConfig& config,
   model_->to(options.device);  // the parameters stay the same objects
   average_->to(options.device);
   model_->set_recompute(options.recompute);
+  model_->set_draws(draws_);
   if (config.has_gan()) {
     auto add = [&](std::vector<torch::Tensor> parameters) {
       discriminators_.push_back(std::make_unique<Optimizer>(make_optimizer(std::move(parameters))));
@@ -105,6 +107,11 @@ VideoTokenizerStage::Clips VideoTokenizerStage::clips(const Batch& batch) const 
 
 Logs VideoTokenizerStage::backward(const Batch& batch, const MicroStep& micro) {
   const Clips now = clips(batch);
+  if (!options_.compat) {
+    std::uint64_t key = mix(options_.seed, static_cast<std::uint64_t>(micro.step));
+    key = mix(key, static_cast<std::uint64_t>(micro.phase));
+    draws_->reseed(mix(key, static_cast<std::uint64_t>(batch.indices()[0])));
+  }
   return micro.phase == generator_phase ? generator_step(now, micro)
                                         : discriminator_step(now, micro);
 }

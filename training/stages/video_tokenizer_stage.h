@@ -29,6 +29,9 @@ struct VideoTokenizerStageOptions {
   bool recompute = false;                    // activations, in the backward pass: less memory
   // Every operation of the optimizers in Python's order, so that sums round as its sums do.
   bool compat = false;
+  // Of the frames that discriminators see: they depend on the step and the clips, not on which rank
+  // has them. (With compat they are drawn as Python draws them.)
+  std::uint64_t seed = 0;
   torch::Device device = torch::kCPU;
 };
 
@@ -65,6 +68,7 @@ class VideoTokenizerStage : public Stage {
 
   VideoTokenizerStageOptions options_;
   VideoTokenizer model_, average_;
+  std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();
   Optimizer generator_;
   // The base discriminator's first, then those of the multi-scale ones.
   std::vector<std::unique_ptr<Optimizer>> discriminators_;
