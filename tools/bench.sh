@@ -12,17 +12,17 @@ python=/usr/bin/python3
 usage() {
   cat <<'TEXT'
 usage: tools/bench.sh decode|tokens|preprocess [--rounds N] [--only WORKLOAD...] [--peers PEER...] [--out DIR]
-       tools/bench.sh train [--rounds N] [--only MODEL...] [--pictures FOLDER] [--out DIR]
+       tools/bench.sh train [--rounds N] [--only MODEL...] [--pictures FOLDER] [--clips FOLDER] [--out DIR]
 
   decode      files to batches: images, clips, gifs, audio, meshes
   tokens      random rows of a 1.6 GB token cache to batches, .npy and Arrow
   preprocess  a folder of 500 JPEG files to one .npy: whole programs
-  train       train_vqgan beside the trainer in Python, on the CPU: tiny, small
+  train       train_vqgan (tiny, small) and train_video_tokenizer (video) beside the trainers in Python, on the CPU
 
   --rounds N  interleaved rounds, 3 by default; medians are reported
   --only ...  some workloads, e.g. --only clips gifs
   --peers ... some peers, e.g. --peers torchvision spdl
-  --pictures  another folder of JPEGs to train on
+  --pictures, --clips  other folders of JPEGs and of mp4 files to train on
   --out DIR   where results.md, results.json, results.jsonl and results.png (train: train.md) go (build/bench-results)
 
 The first run fetches about 0.7 GB of media and 5 GB of peers into .deps/bench (or $MILLRACE_BENCH).

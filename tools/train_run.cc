@@ -109,7 +109,12 @@ void print_result(const TrainOptions& o, const RunFolder& folder, const Schedule
                                 {"exit_code", code},
                                 {"steps_per_second", whole.steps_per_second},
                                 {"items_per_second", whole.items_per_second},
-                                {"data_wait", whole.data_wait}};
+                                {"data_wait", whole.data_wait},
+                                {"optimizer", whole.optimizer}};
+  if (whole.backward > 0) {
+    result["backward"] = whole.backward;
+    result["forward"] = 1 - whole.data_wait - whole.backward - whole.optimizer;
+  }
   for (const auto& [name, value] : scheduler.last_logs()) result[name] = value;
   std::printf("%s\n", result.dump().c_str());
 }

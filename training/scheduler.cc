@@ -31,6 +31,10 @@ double gradient_norm(const Optimizer& optimizer) {
   return torch::stack(at::_foreach_norm(gradients)).norm().item<double>();
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void add(Logs& logs, const std::string& name, double value) {
   for (auto& [key, sum] : logs) {
     if (key == name) {
@@ -141,10 +145,12 @@ void Scheduler::run_phase(const Phase& phase, std::size_t number) {
     ranks_->average(logs);
   }
   for (const auto& [name, value] : logs) add(logs_, name, value);
+  const auto begin = std::chrono::steady_clock::now();
   for (const PhaseOptimizer& one : phase.optimizers) {
     step_optimizer(one, phase, factor(number, step_));
     one.optimizer->zero_grad();
   }
+  optimizer_seconds_ += seconds_since(begin);
   if (!scaler_) return;
   scaler_->update();
   add(logs_, phase.optimizers.front().state + "_loss_scale", scaler_->scale());
@@ -174,18 +180,24 @@ void Scheduler::train_step() {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   const double waited = train_.stats().consumer_wait_seconds;
+  const double backward = stage_.backward_seconds();
   stage_.model().train();
   logs_.clear();
   items_ = 0;
+  optimizer_seconds_ = 0;
   bad_this_step_ = false;
   for (std::size_t i = 0; i < phases_.size(); ++i) {
     if (step_ >= phases_[i].first_step) run_phase(phases_[i], i);
   }
+  const auto updating = Clock::now();
   if (ema_) ema_->update();
+  optimizer_seconds_ += seconds_since(updating);
   add(logs_, "lr", phases_.front().optimizers.front().optimizer->lr() * factor(0, step_));
-  meter_.add({.seconds = std::chrono::duration<double>(Clock::now() - begin).count(),
+  meter_.add({.seconds = seconds_since(begin),
               .items = items_,
-              .wait_seconds = train_.stats().consumer_wait_seconds - waited});
+              .wait_seconds = train_.stats().consumer_wait_seconds - waited,
+              .backward_seconds = stage_.backward_seconds() - backward,
+              .optimizer_seconds = optimizer_seconds_});
   bad_in_a_row_ = bad_this_step_ ? bad_in_a_row_ + 1 : 0;
   if (!bad_this_step_) return;
   ++bad_steps_;
@@ -262,9 +274,10 @@ void Scheduler::tell(bool last) {
   shown_ = now;
   std::string line = c10::str("step ", step_, "/", options_.num_train_steps);
   for (const auto& [name, value] : report.losses) line.append(c10::str("  ", name, " ", value));
-  const auto [steps, items, wait] = report.rates;
-  line.append(c10::str("  ", items, " items/s  data ", 100 * wait, " %  ",
-                       static_cast<double>(options_.num_train_steps - step_) / steps, " s left"));
+  const StepMeter::Rates& rates = report.rates;
+  line.append(c10::str(
+      "  ", rates.items_per_second, " items/s  data ", 100 * rates.data_wait, " %  ",
+      static_cast<double>(options_.num_train_steps - step_) / rates.steps_per_second, " s left"));
   log(LogLevel::info, line);
 }
 

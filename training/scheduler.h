@@ -139,7 +139,8 @@ class Scheduler {
 
   std::function<void(const StepReport&)> told_;
   StepMeter meter_;
-  std::int64_t items_ = 0;  // of this step
+  std::int64_t items_ = 0;        // of this step
+  double optimizer_seconds_ = 0;  // likewise
   std::chrono::steady_clock::time_point shown_;
 };
 

@@ -134,7 +134,7 @@ void Scheduler::sample(const Batch& batch, bool average) {
     if (picture.pixels.shape().rank() == 4) {
       const auto clip = gif_of(picture);
       write_durably(folder_ / (picture.name + ".gif"),
-                       {reinterpret_cast<const char*>(clip.data()), clip.size()});
+                    {reinterpret_cast<const char*>(clip.data()), clip.size()});
       continue;
     }
     std::vector<std::byte> png;

@@ -73,6 +73,8 @@ class Stage {
   // Runs a micro-batch forward and backward. Returns the loss under its phase's name, and parts of
   // it as the stage likes.
   virtual Logs backward(const Batch& batch, const MicroStep& micro) = 0;
+  // How long backward passes have taken since the stage was made, if it measures that.
+  virtual double backward_seconds() const { return 0; }
   // The losses of a validation batch. Called in eval mode, without gradients.
   virtual Logs validate(const Batch& batch, bool average) = 0;
   // Results to look at, from a batch of the validation set. Likewise.

@@ -16,12 +16,14 @@ class StepMeter {
   struct Step {
     double seconds = 0;
     std::int64_t items = 0;
-    double wait_seconds = 0;  // of those, for batches
+    double wait_seconds = 0;       // of those, for batches
+    double backward_seconds = 0;   // in backward passes, where the stage tells
+    double optimizer_seconds = 0;  // in steps of optimizers and of the moving average
   };
   struct Rates {
     double steps_per_second = 0;
     double items_per_second = 0;
-    double data_wait = 0;  // share of the time
+    double data_wait = 0, backward = 0, optimizer = 0;  // shares of the time
   };
 
   void add(const Step& step);

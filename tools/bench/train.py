@@ -1,7 +1,7 @@
-"""Trains the same model on the same pictures with train_vqgan and with the trainer in Python, in turns, every run a
-fresh process, and prints a table: steps per second, share of the time spent waiting for data, peak memory.
+"""Trains the same model on the same files with a trainer of ours and with the one in Python, in turns, every run a
+fresh process, and prints a table: steps per second, where the time went, peak memory.
 
-usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small] [--pictures FOLDER]
+usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small video] [--pictures FOLDER] [--clips FOLDER]
 """
 import argparse
 import json
@@ -19,10 +19,17 @@ THREADS, SIZE, BATCH, WARM = 2, 128, 4, 5
 MODELS = {
     "tiny": {"steps": 30, "model": {"dim": 16, "layers": 2, "codebook_size": 256, "discr_layers": 2}},
     "small": {"steps": 20, "model": {"dim": 32, "layers": 3, "codebook_size": 4096, "discr_layers": 3}},
+    # Clips are decoded live from mp4 files.
+    "video": {"steps": 8, "frames": 9, "batch": 2,
+              "model": {"image_size": 64, "init_dim": 32, "codebook_size": 1024,
+                        "layers": ["residual", ["compress_space", 64], "residual", ["compress_time", 96], "residual", "linear_attend_space",
+                                   ["compress_space", 128], "attend_space", "attend_time"],
+                        "discr_kwargs": {"dim": 16, "image_size": 64, "channels": 3, "max_dim": 128}}},
 }
 # The trainer in Python has the gradient penalty in every step, whatever it is told; so has --compat's. Ours by
 # default has it in every fourth, which is what the option says.
 OURS = {"millrace, same losses": ["--apply-grad-penalty-every", "1"], "millrace": []}
+OURS_VIDEO = {"millrace": []}
 
 
 def measured(command, environment):
@@ -40,7 +47,8 @@ def measured(command, environment):
 
 class Bench:
     def __init__(self, args):
-        self.root, self.work, self.pictures = args.root.resolve(), args.work.resolve(), args.pictures.resolve()
+        self.root, self.work = args.root.resolve(), args.work.resolve()
+        self.pictures, self.clips = args.pictures.resolve(), args.clips.resolve()
         self.vgg = self.work / "vgg_slim.pt"
         self.python = self.work / "trainers" / "bin" / "python"
         subprocess.run([self.python, HERE / "vgg.py", self.vgg], check=True)
@@ -49,39 +57,59 @@ class Bench:
 
     def theirs(self, name):
         spec = MODELS[name]
-        result, memory = measured([self.python, HERE / "trainer_vqgan.py", "--folder", self.pictures, "--steps", spec["steps"],
-                                   "--warm", WARM, "--batch", BATCH, "--size", SIZE, "--threads", THREADS,
-                                   "--model", json.dumps(spec["model"]), "--vgg", self.vgg], self.environment)
-        return result["steps_per_s"], result["data_wait"], memory
+        shared = ["--steps", spec["steps"], "--warm", WARM, "--batch", spec.get("batch", BATCH), "--threads", THREADS,
+                  "--model", json.dumps(spec["model"]), "--vgg", self.vgg]
+        command = ([HERE / "trainer_video_tokenizer.py", "--folder", self.clips, "--frames", spec["frames"]] if "frames" in spec
+                   else [HERE / "trainer_vqgan.py", "--folder", self.pictures, "--size", SIZE])
+        result, memory = measured([self.python, *command, *shared], self.environment)
+        return result["steps_per_s"], memory, result
 
     def ours(self, name, flags):
         spec = MODELS[name]
-        model = [part for key, value in spec["model"].items() for part in ("--" + key.replace("_", "-"), value)]
+        program, own = self.video_command(spec) if "frames" in spec else self.picture_command(spec)
         with tempfile.TemporaryDirectory() as results:
             result, memory = measured(
-                [self.root / "build/release/bin/train_vqgan", self.pictures, "--results-folder", results,
-                 "--num-train-steps", spec["steps"] + WARM, "--batch-size", BATCH, "--image-size", SIZE, "--threads", THREADS,
-                 "--save-results-every", 10**9, "--save-model-every", 10**9, "--vgg", self.vgg, "--json", "--quiet",
-                 "--valid-batches", 1, *model, *flags], self.environment)
-        return result["steps_per_second"], result["data_wait"], memory
+                [self.root / "build/release/bin" / program, *own(results), "--results-folder", results, "--num-train-steps", spec["steps"] + WARM,
+                 "--batch-size", spec.get("batch", BATCH), "--threads", THREADS, "--vgg", self.vgg, "--json", "--quiet", "--valid-batches", 1,
+                 *flags], self.environment)
+        return result["steps_per_second"], memory, result
+
+    def picture_command(self, spec):
+        model = [part for key, value in spec["model"].items() for part in ("--" + key.replace("_", "-"), value)]
+        return "train_vqgan", lambda results: [self.pictures, "--image-size", SIZE, "--save-results-every", 10**9,
+                                               "--save-model-every", 10**9, *model]
+
+    def video_command(self, spec):
+        model = dict(spec["model"])
+        discr = model.pop("discr_kwargs")
+        layers = [layer if isinstance(layer, str) else ":".join(map(str, layer)) for layer in model.pop("layers")]
+        flags = [part for key, value in model.items() for part in ("--" + key.replace("_", "-"), value)]
+        return "train_video_tokenizer", lambda results: [
+            self.clips, "--num-frames", spec["frames"], *flags, "--layers", *layers, "--discr-dim", discr["dim"], "--discr-max-dim",
+            discr["max_dim"], "--validate-every-step", 0, "--checkpoint-every-step", 0, "--checkpoints-folder", results]
 
     def run(self, name, rounds):
-        print(f"{name}: {MODELS[name]['model']}, {BATCH} pictures of {SIZE} x {SIZE}, {THREADS} threads", flush=True)
+        video = "frames" in MODELS[name]
+        theirs, peers = ("magvit2-pytorch", OURS_VIDEO) if video else ("muse-maskgit-pytorch", OURS)
+        print(f"{name}: {MODELS[name]}, {THREADS} threads", flush=True)
         for number in range(rounds):
-            for peer in ("muse-maskgit-pytorch", *OURS):
+            for peer in (theirs, *peers):
                 run.wait_for_quiet()
-                row = self.ours(name, OURS[peer]) if peer in OURS else self.theirs(name)
+                row = self.ours(name, peers[peer]) if peer in peers else self.theirs(name)
                 self.rows.setdefault((name, peer), []).append(row)
-                print(f"  round {number + 1}  {peer:24} {row[0]:7.3f} steps/s  data {100 * row[1]:5.2f} %  peak {row[2]:6.0f} MB", flush=True)
+                print(f"  round {number + 1}  {peer:24} {row[0]:7.3f} steps/s  data {100 * row[2]['data_wait']:5.2f} %  peak {row[1]:6.0f} MB", flush=True)
 
     def table(self):
         text = [f"Measured on {run.machine()}; medians of runs in turns, after {WARM} steps.", "",
-                "| model | trainer | steps/s (lowest..highest) | to Python's | waiting for data | peak memory |", "|---|---|---|---|---|---|"]
+                "| model | trainer | steps/s (lowest..highest) | to Python's | data, forward, backward, optimizer | peak memory |", "|---|---|---|---|---|---|"]
         for (name, peer), rows in self.rows.items():
             rate = lambda peer: statistics.median(row[0] for row in self.rows[name, peer])
+            theirs = next(other for model, other in self.rows if model == name)  # the first of each model
+            share = lambda part: 100 * statistics.median(r[2].get(part, 0) for r in rows)
+            data, backward, optimizer = share("data_wait"), share("backward"), share("optimizer")
+            parts = f", {100 - data - backward - optimizer:.0f}, {backward:.0f}, {optimizer:.0f} %" if backward > 0 else " %"
             text.append(f"| {name} | {peer} | {rate(peer):.2f} ({min(r[0] for r in rows):.2f}..{max(r[0] for r in rows):.2f}) "
-                        f"| {rate(peer) / rate('muse-maskgit-pytorch'):.2f}x | {100 * statistics.median(r[1] for r in rows):.2f} % "
-                        f"| {max(r[2] for r in rows):.0f} MB |")
+                        f"| {rate(peer) / rate(theirs):.2f}x | {data:.2f}{parts} | {max(r[1] for r in rows):.0f} MB |")
         return "\n".join(text) + "\n"
 
 
@@ -92,9 +120,11 @@ def main():
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--pictures", type=pathlib.Path)
+    for name in ("pictures", "clips"):
+        parser.add_argument("--" + name, type=pathlib.Path)
     args = parser.parse_args()
     args.pictures = args.pictures or args.work / "corpus" / "jpeg"
+    args.clips = args.clips or args.work / "corpus" / "clips"
     bench = Bench(args)
     for name in args.only:
         bench.run(name, args.rounds)

@@ -6,6 +6,7 @@
 #include <millrace/training/tensor.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include <torch/torch.h>
@@ -116,12 +117,22 @@ Logs VideoTokenizerStage::backward(const Batch& batch, const MicroStep& micro) {
                                         : discriminator_step(now, micro);
 }
 
+void VideoTokenizerStage::timed(const std::function<void()>& backward) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  backward();
+  backward_seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 Logs VideoTokenizerStage::generator_step(const Clips& clips, const MicroStep& micro) {
   const bool adversarial =
       !discriminators_.empty() && micro.step >= options_.discr_start_after_step;
-  VideoGeneratorLoss loss = model_->generator_loss(
-      clips.video, {.valid_frames = clips.valid_frames, .adversarial = adversarial});
-  loss.backward(micro.scale);
+  VideoLossOptions options{.valid_frames = clips.valid_frames, .adversarial = adversarial};
+  if (options_.compat && !adversarial) {  // asked all the same, and not heeded
+    options.adversarial_loss_weight = options.multiscale_adversarial_loss_weight = 0;
+  }
+  VideoGeneratorLoss loss = model_->generator_loss(clips.video, options);
+  timed([&] { loss.backward(micro.scale); });
   Logs logs{{"total_loss", loss.total.item<double>()},
             {"recon_loss", loss.reconstruction.item<double>()},
             {"perceptual_loss", loss.perceptual.item<double>()},
@@ -144,7 +155,7 @@ Logs VideoTokenizerStage::discriminator_step(const Clips& clips, const MicroStep
   const bool penalty = micro.step % options_.apply_gradient_penalty_every == 0;
   const VideoDiscriminatorLoss loss = model_->discriminator_loss(
       clips.video, {.valid_frames = clips.valid_frames, .gradient_penalty = penalty});
-  (loss.total * micro.scale).backward();
+  timed([&] { (loss.total * micro.scale).backward(); });
   Logs logs{{"discr_loss", loss.hinge.item<double>()}};
   if (penalty) logs.emplace_back("gradient_penalty", loss.gradient_penalty.item<double>());
   for (std::size_t i = 0; i < loss.multiscale.size(); ++i) {

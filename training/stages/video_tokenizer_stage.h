@@ -8,6 +8,7 @@
 #include <millrace/training/stage.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,7 @@ class VideoTokenizerStage : public Stage {
   torch::nn::Module& average() override { return *average_; }
   std::vector<Phase> phases() override;
   Logs backward(const Batch& batch, const MicroStep& micro) override;
+  double backward_seconds() const override { return backward_seconds_; }
   // "recon_loss": the mean over the clips.
   Logs validate(const Batch& batch, bool average) override;
   // "sampled.<n>": the clip beside its reconstruction.
@@ -62,12 +64,14 @@ class VideoTokenizerStage : public Stage {
 
   // Without frames that are filling in every row.
   Clips clips(const Batch& batch) const;
+  void timed(const std::function<void()>& backward);
   Optimizer make_optimizer(std::vector<torch::Tensor> parameters) const;
   Logs generator_step(const Clips& clips, const MicroStep& micro);
   Logs discriminator_step(const Clips& clips, const MicroStep& micro);
 
   VideoTokenizerStageOptions options_;
   VideoTokenizer model_, average_;
+  double backward_seconds_ = 0;
   std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();
   Optimizer generator_;
   // The base discriminator's first, then those of the multi-scale ones.
