@@ -103,7 +103,7 @@ def kill_when_begun(command, out):
     """SIGKILL once a shard is on the disk; the process may have ended by then."""
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     parts = pathlib.Path(str(out) + ".parts")
-    while process.poll() is None and len(list(parts.glob("*"))) < 3:
+    while process.poll() is None and not [p for p in parts.glob("shard-*") if p.suffix != ".tmp"]:
         time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     return process.wait() == -signal.SIGKILL

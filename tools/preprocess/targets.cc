@@ -122,6 +122,8 @@ Targets::Targets(const Job& job, const RunOptions& options, const Schema& schema
                      .fresh = options.fresh};
   bool fixed = std::ranges::all_of(schema, &Field::is_fixed);
   if (cache.shard_rows == 0 && !fixed) cache.shard_rows = job.varying_shard_rows;
+  // Tokens are small, but dear: what is killed is to lose little.
+  if (cache.shard_rows == 0 && job.stage != nullptr) cache.shard_rows = 32;
   std::vector<SplitPart> parts = parse_split(options.split);
   if (parts.empty()) {
     targets_.push_back({.path = options.out, .part = {}, .sources = sources});
