@@ -38,7 +38,7 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     add("--max-grad-norm", "0.5");
     for (std::size_t i = 0; i < more.size(); ++i) {
       auto there = std::find(all.begin(), all.end(), more[i]);
-      if (there == all.end()) {
+      if (there == all.end() || !more[i].starts_with("--")) {
         all.push_back(more[i]);
       } else {
         *++there = more[++i];  // another value for the same flag
