@@ -6,6 +6,7 @@
 #include "tools/command_line.h"
 
 #include <millrace/training/ema.h>
+#include <millrace/training/run_folder.h>
 #include <millrace/training/schedule.h>
 
 #include <cstdint>
@@ -24,7 +25,8 @@ struct TrainOptions {
   std::int64_t save_model_every = 1000;
   std::int64_t checkpoint_every = 0;
   std::string checkpoints_folder{};  // empty: the results folder
-  bool number_checkpoints = false;   // 0, 1, 2, ... instead of by the steps done
+  std::string checkpoint_stem = "checkpoint";
+  CheckpointNumbers checkpoint_numbers = CheckpointNumbers::steps_done;
   int keep = 3;
   double valid_frac = 0.05;
   std::int64_t valid_batches = 0;

@@ -147,9 +147,7 @@ SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
                            .save_results_every = o.save_results_every,
                            .save_model_every = o.save_model_every,
                            .checkpoint_every = o.checkpoint_every,
-                           .checkpoint_numbers = o.number_checkpoints
-                                                     ? CheckpointNumbers::checkpoints
-                                                     : CheckpointNumbers::steps_done,
+                           .checkpoint_numbers = o.checkpoint_numbers,
                            .keep = o.keep,
                            .valid_batches = o.valid_batches,
                            .use_ema = o.use_ema,
@@ -209,7 +207,8 @@ int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& 
 RunFolder open_run_folder(const CLI::App& app, const TrainOptions& o, const Place& place) {
   const bool first = place.rank() == 0;
   if (!first) place.ranks->barrier();  // it is made, or rank 0 has told why not
-  RunFolder folder(o.results_folder, first ? old_run(o) : OldRun::join, o.checkpoints_folder);
+  RunFolder folder(o.results_folder, first ? old_run(o) : OldRun::join, o.checkpoints_folder,
+                   o.checkpoint_stem);
   // That of an earlier run stays until its checkpoint has been found to fit.
   if (first && !std::filesystem::exists(folder / config_file)) write_config(app, folder);
   if (first && place.ranks) place.ranks->barrier();

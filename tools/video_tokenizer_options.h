@@ -15,7 +15,7 @@ namespace millrace {
 struct VideoTokenizerTrainOptions {
   VideoTokenizerTrainOptions() {  // where the trainer in Python differs from others
     train.checkpoints_folder = "./checkpoints";
-    train.number_checkpoints = true;
+    train.checkpoint_numbers = CheckpointNumbers::checkpoints_after_first;
     train.save_model_every = 0;
     train.checkpoint_every = 100;
     train.optimizer = "adamw";

@@ -17,17 +17,18 @@ namespace {
 
 constexpr const char* marker = ".millrace-run";
 
-// The number in checkpoint.<number>.pt
-std::optional<std::int64_t> step_of(const std::string& name) {
-  constexpr std::string_view head = "checkpoint.", tail = ".pt";
+// The number in <stem>.<number>.pt
+std::optional<std::int64_t> number_of(const std::string& name, const std::string& stem) {
+  constexpr std::string_view tail = ".pt";
+  const std::string head = stem + ".";
   if (!name.starts_with(head) || !name.ends_with(tail) ||
       name.size() <= head.size() + tail.size()) {
     return std::nullopt;
   }
-  std::int64_t step = 0;
+  std::int64_t number = 0;
   const char* end = name.data() + name.size() - tail.size();
-  const auto [at, error] = std::from_chars(name.data() + head.size(), end, step);
-  return error == std::errc() && at == end ? std::optional(step) : std::nullopt;
+  const auto [at, error] = std::from_chars(name.data() + head.size(), end, number);
+  return error == std::errc() && at == end ? std::optional(number) : std::nullopt;
 }
 
 // What a killed run was writing; see DurableFile.
@@ -80,9 +81,10 @@ void look_after(const fs::path& folder, OldRun old, const char* flag) {
 }  // namespace
 
 // First what is there, then what is not: one folder may be in the other.
-RunFolder::RunFolder(fs::path folder, OldRun old, fs::path checkpoints)
+RunFolder::RunFolder(fs::path folder, OldRun old, fs::path checkpoints, std::string stem)
     : folder_(std::move(folder)),
-      checkpoints_(checkpoints.empty() ? folder_ : std::move(checkpoints)) {
+      checkpoints_(checkpoints.empty() ? folder_ : std::move(checkpoints)),
+      stem_(std::move(stem)) {
   look_after(folder_, old, "--results-folder");
   if (checkpoints_ != folder_) look_after(checkpoints_, old, "--checkpoints-folder");
   make(folder_);
@@ -99,8 +101,9 @@ void RunFolder::write_config(const std::string& name, const std::string& text) c
 std::vector<std::pair<std::int64_t, fs::path>> RunFolder::checkpoints() const {
   std::vector<std::pair<std::int64_t, fs::path>> found;
   for (const auto& entry : fs::directory_iterator(checkpoints_)) {
-    if (auto step = step_of(entry.path().filename().string()))
-      found.emplace_back(*step, entry.path());
+    if (auto number = number_of(entry.path().filename().string(), stem_)) {
+      found.emplace_back(*number, entry.path());
+    }
   }
   std::sort(found.rbegin(), found.rend());
   return found;
@@ -123,8 +126,8 @@ std::optional<std::pair<fs::path, Value>> RunFolder::newest() const {
   return std::nullopt;
 }
 
-void RunFolder::save(std::int64_t step, const Value& state, int keep) const {
-  write_checkpoint(checkpoints_ / c10::str("checkpoint.", step, ".pt"), state);
+void RunFolder::save(std::int64_t number, const Value& state, int keep) const {
+  write_checkpoint(checkpoints_ / c10::str(stem_, ".", number, ".pt"), state);
   if (keep <= 0) return;
   const auto all = checkpoints();
   for (std::size_t i = static_cast<std::size_t>(keep); i < all.size(); ++i) {

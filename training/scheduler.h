@@ -28,14 +28,6 @@
 
 namespace millrace {
 
-// What the number in checkpoint.<number>.pt counts.
-enum class CheckpointNumbers : std::uint8_t {
-  steps_done,  // after every n-th step: n, 2n, ...
-  // As the trainer of the video tokenizer in Python: 0 after the first step, then every n steps one
-  // more; what comes between, at a signal or at the end, has the number of the next.
-  checkpoints,
-};
-
 struct SchedulerOptions {
   std::int64_t num_train_steps = 0;
   std::int64_t grad_accum_every = 1;
@@ -106,6 +98,7 @@ class Scheduler {
   void sample(const Batch& batch, bool average);
   void save_weights();
   bool checkpoint_due() const;
+  std::int64_t checkpoint_number() const;
   void checkpoint();
   void add_state(Dict& state, std::size_t phase) const;
   Value state(const std::vector<torch::Tensor>& generators) const;

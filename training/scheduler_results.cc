@@ -50,6 +50,10 @@ void sum_over_ranks(RankGroup& ranks, Logs& sums) {
   sums = std::move(mine);
 }
 
+std::string_view text_of(const auto& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 std::vector<std::uint8_t> gif_of(const Picture& clip) {
   const Shape& shape = clip.pixels.shape();
   const GifFrames frames{.frames = shape[0],
@@ -130,17 +134,17 @@ void Scheduler::validate_batch(const Batch& batch, Logs& sums) const {
 }
 
 void Scheduler::sample(const Batch& batch, bool average) {
-  for (const Picture& picture : stage_.sample(batch, step_ - 1, average)) {
+  const Samples samples = stage_.sample(batch, step_ - 1, average);
+  for (const std::string& line : samples.lines) log(LogLevel::info, line);
+  for (const ResultFile& file : samples.files) write_durably(folder_ / file.name, file.content);
+  for (const Picture& picture : samples.pictures) {
     if (picture.pixels.shape().rank() == 4) {
-      const auto clip = gif_of(picture);
-      write_durably(folder_ / (picture.name + ".gif"),
-                    {reinterpret_cast<const char*>(clip.data()), clip.size()});
+      write_durably(folder_ / (picture.name + ".gif"), text_of(gif_of(picture)));
       continue;
     }
     std::vector<std::byte> png;
     if (Status status = encode_png(picture.pixels, {}, png); !status.ok()) throw status.error();
-    write_durably(folder_ / (picture.name + ".png"),
-                  {reinterpret_cast<const char*>(png.data()), png.size()});
+    write_durably(folder_ / (picture.name + ".png"), text_of(png));
     for (auto& tracker : trackers_) {
       tracker->picture(step_ - 1, average ? "reconstructions_ema" : "reconstructions",
                        picture.pixels);
@@ -171,11 +175,14 @@ void Scheduler::add_state(Dict& state, std::size_t number) const {
   const std::int64_t steps = std::max<std::int64_t>(step_ - phase.first_step, 0);
   for (const PhaseOptimizer& one : phase.optimizers) {
     const bool next = !one.warmup.empty();
-    state.set(one.state, one.optimizer->state(factor(number, next ? step_ : step_ - 1)));
-    if (next) state.set(one.warmup, warmup_state(schedules_[number], *one.optimizer, steps));
+    Dict own;
+    Dict& place = one.group.empty() ? state : own;
+    place.set(one.state, one.optimizer->state(factor(number, next ? step_ : step_ - 1)));
+    if (next) place.set(one.warmup, warmup_state(schedules_[number], *one.optimizer, steps));
     if (!one.schedule.empty()) {
-      state.set(one.schedule, schedule_state(schedules_[number], *one.optimizer, steps));
+      place.set(one.schedule, schedule_state(schedules_[number], *one.optimizer, steps));
     }
+    if (!one.group.empty()) state.set(one.group, std::move(own));
   }
 }
 
@@ -209,8 +216,21 @@ Value Scheduler::state(const std::vector<torch::Tensor>& generators) const {
 
 bool Scheduler::checkpoint_due() const {
   const std::int64_t every = options_.checkpoint_every;
-  const bool counts = options_.checkpoint_numbers == CheckpointNumbers::checkpoints;
+  const bool counts = options_.checkpoint_numbers == CheckpointNumbers::checkpoints_after_first;
   return every > 0 && (counts ? step_ - 1 : step_) % every == 0;
+}
+
+std::int64_t Scheduler::checkpoint_number() const {
+  const std::int64_t every = std::max<std::int64_t>(options_.checkpoint_every, 1);
+  switch (options_.checkpoint_numbers) {
+    case CheckpointNumbers::checkpoints:
+      return (step_ + every - 1) / every;
+    case CheckpointNumbers::checkpoints_after_first:
+      return (std::max<std::int64_t>(step_ - 1, 0) + every - 1) / every;
+    case CheckpointNumbers::steps_done:
+      break;
+  }
+  return step_;
 }
 
 void Scheduler::checkpoint() {
@@ -222,12 +242,7 @@ void Scheduler::checkpoint() {
     }
     generators = std::move(all);
   }
-  std::int64_t number = step_;
-  if (options_.checkpoint_numbers == CheckpointNumbers::checkpoints) {
-    const std::int64_t every = std::max<std::int64_t>(options_.checkpoint_every, 1);
-    number = (std::max<std::int64_t>(step_ - 1, 0) + every - 1) / every;
-  }
-  if (first()) folder_.save(number, state(generators), options_.keep);
+  if (first()) folder_.save(checkpoint_number(), state(generators), options_.keep);
   checkpointed_ = step_;
   for (auto& tracker : trackers_) tracker->flush();
 }
@@ -252,8 +267,10 @@ std::int64_t Scheduler::resume() {
 void Scheduler::restore(const Value& state, const std::string& source) {
   copy_tensors(state["model"], state_tensors(stage_.model()), source);
   for (const Phase& phase : phases_) {
-    for (const PhaseOptimizer& one : phase.optimizers)
-      one.optimizer->load(state[one.state], source);
+    for (const PhaseOptimizer& one : phase.optimizers) {
+      const Value& place = one.group.empty() ? state : state[one.group];
+      one.optimizer->load(place[one.state], source);
+    }
   }
   const std::string average = stage_.average_state().name;
   if (ema_ && state.as_dict().contains(average)) ema_->load(state[average], source);

@@ -29,6 +29,7 @@ struct PhaseOptimizer {
   // The names of its warm-up and its schedule in a checkpoint, for trainers in Python that save
   // them; empty: without. Here both follow from the step.
   std::string warmup{}, schedule{};
+  std::string group{};  // all three are saved in a dictionary of this name; empty: as they are
 };
 
 // What a loss moves: one optimizer, or several that share its batches. A step goes through all
@@ -52,6 +53,19 @@ struct Picture {
   double frames_per_second = 10;
 };
 
+// A whole file, e.g. a mesh or a text.
+struct ResultFile {
+  std::string name;  // with its extension
+  std::string content;
+};
+
+// Results to look at.
+struct Samples {
+  std::vector<Picture> pictures{};  // .png, or .gif if they have frames
+  std::vector<ResultFile> files{};
+  std::vector<std::string> lines{};  // for the log
+};
+
 // How the trainer in Python keeps the moving average in its checkpoints.
 struct AverageState {
   std::string name = "ema";
@@ -63,7 +77,8 @@ class Stage {
   virtual ~Stage() = default;
 
   virtual torch::nn::Module& model() = 0;
-  // Another of the same shape, which holds the moving average.
+  // Another of the same shape, which holds the moving average; the model itself in a stage that
+  // runs without one.
   virtual torch::nn::Module& average() = 0;
   virtual std::vector<Phase> phases() = 0;
   // Called once if there are ranks: statistics that the model keeps over batches, such as those of
@@ -78,8 +93,7 @@ class Stage {
   // The losses of a validation batch. Called in eval mode, without gradients.
   virtual Logs validate(const Batch& batch, bool average) = 0;
   // Results to look at, from a batch of the validation set. Likewise.
-  virtual std::vector<Picture> sample(const Batch& /*batch*/, std::int64_t /*step*/,
-                                      bool /*average*/) {
+  virtual Samples sample(const Batch& /*batch*/, std::int64_t /*step*/, bool /*average*/) {
     return {};
   }
   // The files that hold weights alone, as the trainers in Python name them.

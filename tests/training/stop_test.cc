@@ -34,7 +34,7 @@ class StoppedStage : public Trained {
     reach(Moment::validation);
     return Trained::validate(batch, average);
   }
-  std::vector<Picture> sample(const Batch& batch, std::int64_t step, bool average) override {
+  Samples sample(const Batch& batch, std::int64_t step, bool average) override {
     reach(Moment::sampling);
     return Trained::sample(batch, step, average);
   }

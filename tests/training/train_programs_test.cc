@@ -139,7 +139,7 @@ TEST_P(TrainProgram, LosesNothingOfAnEarlierRun) {
   EXPECT_NE(last_line().find("is [4"), std::string::npos) << last_line();
   EXPECT_EQ(contents("done"), before);  // the configuration too
   for (const auto& [name, content] : before) {
-    if (name.starts_with("checkpoint.")) {
+    if (name.starts_with(GetParam().checkpoint_stem)) {
       std::ofstream(folder_ / "done" / name) << "no longer a checkpoint";
     }
   }

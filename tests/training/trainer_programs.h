@@ -31,11 +31,13 @@ struct TrainerProgram {
   std::string results_every = "--save-results-every", checkpoint_every = "--checkpoint-every";
   std::string loss = "loss", valid_loss = "valid_ema_loss", average = "ema";
   std::function<void(const std::filesystem::path& folder, int count)> make_media = make_pictures;
+  std::string checkpoint_stem = "checkpoint.";
   // Of a run that checkpoints every `every` steps, after `steps` of them.
   std::function<std::string(int steps, int every)> checkpoint = [](int steps, int /*every*/) {
     return "checkpoint." + std::to_string(steps) + ".pt";
   };
   std::vector<std::string> samples{"0.png", "0.ema.png"};  // of step 0
+  std::string checkpoints_folder_flag{};                   // of a program that has two folders
 
   // The least that the program needs. Results and checkpoints are in one folder.
   std::vector<std::string> arguments(const std::filesystem::path& media,
@@ -43,8 +45,8 @@ struct TrainerProgram {
     std::vector<std::string> all{media.string(), "--results-folder", results.string(),
                                  "--num-train-steps", std::to_string(steps)};
     all.insert(all.end(), model.begin(), model.end());
-    if (name == "train_video_tokenizer") {
-      all.insert(all.end(), {"--checkpoints-folder", results.string()});
+    if (!checkpoints_folder_flag.empty()) {
+      all.insert(all.end(), {checkpoints_folder_flag, results.string()});
     }
     for (const char* flag : {"--threads", "--workers"}) all.insert(all.end(), {flag, "1"});
     return all;
@@ -112,7 +114,8 @@ inline TrainerProgram video_tokenizer_program() {
                 const int number = (steps - 1 + every - 1) / every;
                 return "checkpoint." + std::to_string(number) + ".pt";
               },
-          .samples = {"sampled.0.gif"}};
+          .samples = {"sampled.0.gif"},
+          .checkpoints_folder_flag = "--checkpoints-folder"};
 }
 
 }  // namespace millrace

@@ -99,7 +99,7 @@ struct VideoRun {
   explicit VideoRun(const std::filesystem::path& folder)
       : training{.folder = folder, .steps = 7, .options = {}} {
     training.options.checkpoint_every = 3;
-    training.options.checkpoint_numbers = CheckpointNumbers::checkpoints;
+    training.options.checkpoint_numbers = CheckpointNumbers::checkpoints_after_first;
     training.options.save_results_every = 5;
     training.options.schedule.warmup_steps = 4;
     training.options.schedule.steps = 7;

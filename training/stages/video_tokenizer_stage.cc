@@ -172,8 +172,7 @@ Logs VideoTokenizerStage::validate(const Batch& batch, bool average) {
   return {{"recon_loss", by_clip.mean().item<double>()}};
 }
 
-std::vector<Picture> VideoTokenizerStage::sample(const Batch& batch, std::int64_t step,
-                                                 bool average) {
+Samples VideoTokenizerStage::sample(const Batch& batch, std::int64_t step, bool average) {
   if (average != options_.sample_average) return {};
   const Clips now = clips(batch);
   const std::int64_t rows = std::min(options_.num_save_recons, now.video.size(0));
@@ -191,9 +190,9 @@ std::vector<Picture> VideoTokenizerStage::sample(const Batch& batch, std::int64_
   // Counted as in Python; what comes between, at the end, has the number of the next.
   const std::int64_t every = std::max<std::int64_t>(options_.validate_every_step, 1);
   const std::int64_t number = step % every == 0 ? (step + 1) / every : step / every + 1;
-  return {{.name = "sampled." + std::to_string(number),
-           .pixels = to_pixels(clip),
-           .frames_per_second = gif_frames_per_second}};
+  return {.pictures = {{.name = "sampled." + std::to_string(number),
+                        .pixels = to_pixels(clip),
+                        .frames_per_second = gif_frames_per_second}}};
 }
 
 }  // namespace millrace

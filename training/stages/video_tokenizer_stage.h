@@ -50,7 +50,7 @@ class VideoTokenizerStage : public Stage {
   // "recon_loss": the mean over the clips.
   Logs validate(const Batch& batch, bool average) override;
   // "sampled.<n>": the clip beside its reconstruction.
-  std::vector<Picture> sample(const Batch& batch, std::int64_t step, bool average) override;
+  Samples sample(const Batch& batch, std::int64_t step, bool average) override;
   AverageState average_state() const override {
     return {.name = "ema_model", .with_online_model = false};
   }

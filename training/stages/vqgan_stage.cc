@@ -122,12 +122,12 @@ Logs VqganStage::validate(const Batch& batch, bool average) {
           {"perceptual_loss", perceptual}};
 }
 
-std::vector<Picture> VqganStage::sample(const Batch& batch, std::int64_t step, bool average) {
+Samples VqganStage::sample(const Batch& batch, std::int64_t step, bool average) {
   const torch::Tensor real = pictures(batch);
   const torch::Tensor fake = (average ? average_ : model_)->reconstruct(real);
   const torch::Tensor pairs = torch::stack({real, fake}, 1).flatten(0, 1).clamp(0, 1);
-  return {{.name = std::to_string(step) + (average ? ".ema" : ""),
-           .pixels = make_grid(to_array(pairs), {.columns = 2})}};
+  return {.pictures = {{.name = std::to_string(step) + (average ? ".ema" : ""),
+                        .pixels = make_grid(to_array(pairs), {.columns = 2})}}};
 }
 
 std::vector<std::pair<std::string, Value>> VqganStage::weights(std::int64_t step,

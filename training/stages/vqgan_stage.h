@@ -41,7 +41,7 @@ class VqganStage : public Stage {
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   Logs validate(const Batch& batch, bool average) override;
   // "<step>" and "<step>.ema": each picture beside its reconstruction.
-  std::vector<Picture> sample(const Batch& batch, std::int64_t step, bool average) override;
+  Samples sample(const Batch& batch, std::int64_t step, bool average) override;
   // vae.<step>.pt and vae.<step>.ema.pt
   std::vector<std::pair<std::string, Value>> weights(std::int64_t step, const Value& ema) override;
   std::string config() const override { return model_->config().to_json(); }
