@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 namespace millrace {
@@ -91,6 +92,35 @@ Array make_strip(const Array& frames) {
     paste(frames, stack, i, picture, i * stack.height, 0);
   }
   return picture;
+}
+
+Array make_sheet(std::span<const Array> tiles, const SheetOptions& options) {
+  const auto count = static_cast<std::int64_t>(tiles.size());
+  if (count < 1 || options.columns < 1 || options.gap < 0) {
+    throw Error("make_sheet needs a tile, a column and no negative gap").kind(ErrorKind::usage);
+  }
+  const std::int64_t columns = std::min(options.columns, count);
+  const std::int64_t rows = (count + columns - 1) / columns;
+  const std::int64_t across = options.width + options.gap, down = options.height + options.gap;
+  const std::int64_t width = columns * across + options.gap;
+  Array sheet = Array::empty(DType::uint8, {rows * down + options.gap, width, 3});
+  std::ranges::fill(sheet.as<std::uint8_t>(), options.background);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Array& tile = tiles[static_cast<std::size_t>(i)];
+    if (tile.elements() == 0) continue;
+    if (tile.dtype() != DType::uint8 || tile.shape() != Shape{options.height, options.width, 3}) {
+      throw Error("make_sheet needs tiles uint8 " +
+                  to_string(Shape{options.height, options.width, 3}) + ", not " + to_string(tile))
+          .kind(ErrorKind::usage);
+    }
+    const std::int64_t left = i % columns * across + options.gap;
+    const std::int64_t top = i / columns * down + options.gap;
+    for (std::int64_t y = 0; y < options.height; ++y) {
+      std::memcpy(sheet.data() + ((top + y) * width + left) * 3,
+                  tile.data() + y * options.width * 3, static_cast<std::size_t>(options.width) * 3);
+    }
+  }
+  return sheet;
 }
 
 }  // namespace millrace

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace millrace {
@@ -34,5 +35,16 @@ Array make_grid(const Array& images, const GridOptions& options = {});
 
 // The frames [n, channels, height, width] below each other, without borders.
 Array make_strip(const Array& frames);
+
+struct SheetOptions {
+  std::int64_t columns = 8;
+  std::int64_t height = 128, width = 128;  // of every tile
+  std::int64_t gap = 4;
+  std::uint8_t background = 255;
+};
+
+// Pictures uint8 [height, width, 3] beside and below each other, with gaps; the place of an empty
+// Array stays empty.
+Array make_sheet(std::span<const Array> tiles, const SheetOptions& options = {});
 
 }  // namespace millrace

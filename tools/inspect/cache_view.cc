@@ -6,6 +6,7 @@
 
 #include <millrace/datasets/arrow_dataset.h>
 #include <millrace/datasets/memmap.h>
+#include <millrace/decoders/image_write.h>
 #include <millrace/pipeline/error.h>
 
 #include <algorithm>
@@ -130,7 +131,7 @@ void write_sheet(const AnyDataset& data, const ViewOptions& options) {
     throw Error("--sheet: no field of this can be shown: " + to_string(data->schema()))
         .kind(ErrorKind::usage);
   }
-  write_png_file(make_sheet(tiles, columns), options.sheet);
+  write_png_file(make_sheet(tiles, {.columns = columns}), options.sheet);
 }
 
 json to_json(const CacheInfo& info, const fs::path& path) {

@@ -8,6 +8,7 @@
 #include <millrace/decoders/audio.h>
 #include <millrace/decoders/gif.h>
 #include <millrace/decoders/image.h>
+#include <millrace/decoders/image_write.h>
 #include <millrace/decoders/mesh.h>
 #include <millrace/decoders/text.h>
 #include <millrace/decoders/video.h>
@@ -118,7 +119,7 @@ int view_media(const fs::path& path, const ViewOptions& options) {
     Tiles tiles =
         facts.kind == MediaKind::text ? Tiles{} : tiles_of_file(path, facts.kind, options);
     if (options.verify && !options.json) fmt::print("verified: it can be decoded\n");
-    if (!options.sheet.empty()) write_png_file(make_sheet(tiles, 8), options.sheet);
+    if (!options.sheet.empty()) write_png_file(make_sheet(tiles, {.columns = 8}), options.sheet);
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <millrace/decoders/image.h>
 #include <millrace/decoders/image_write.h>
+#include <millrace/decoders/mesh_picture.h>
 #include <millrace/decoders/resize.h>
 #include <millrace/pipeline/random.h>
 
@@ -214,23 +215,10 @@ Tiles tiles_of(const Sample& row, std::int64_t frames) {
   return {};
 }
 
-Array make_sheet(const Tiles& tiles, std::int64_t columns) {
-  constexpr std::int64_t gap = 4;
-  auto count = static_cast<std::int64_t>(tiles.size());
-  columns = std::min(columns, count);
-  std::int64_t rows = (count + columns - 1) / columns;
-  std::int64_t width = columns * (tile_side + gap) + gap, height = rows * (tile_side + gap) + gap;
-  Array sheet = Array::empty(DType::uint8, {height, width, 3});
-  std::ranges::fill(sheet.as<std::uint8_t>(), std::uint8_t{255});
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t left = i % columns * (tile_side + gap) + gap;
-    std::int64_t top = i / columns * (tile_side + gap) + gap;
-    for (std::int64_t y = 0; y < tile_side; ++y) {
-      std::memcpy(sheet.data() + ((top + y) * width + left) * 3,
-                  tiles[static_cast<std::size_t>(i)].data() + y * tile_side * 3, tile_side * 3);
-    }
-  }
-  return sheet;
+Array mesh_tile(std::span<const float> vertices, std::span<const std::int64_t> faces) {
+  return draw_mesh(
+      vertices, faces,
+      {.side = tile_side, .fit = true, .background = {background, background, background}});
 }
 
 void write_png_file(const Array& picture, const std::string& path) {

@@ -32,8 +32,6 @@ Array token_tile(const Array& tokens);
 // The pictures of a row of a cache, by what its fields look like; nothing if none can be shown.
 Tiles tiles_of(const Sample& row, std::int64_t frames);
 
-// Tiles below and beside each other, `columns` wide.
-Array make_sheet(const Tiles& tiles, std::int64_t columns);
 void write_png_file(const Array& picture, const std::string& path);
 
 }  // namespace millrace
