@@ -24,6 +24,11 @@ std::span<const std::int64_t> Batch::indices() const {
 std::span<const BadSample> Batch::dropped() const {
   return data_->dropped;
 }
+std::optional<double> Batch::padding() const {
+  if (std::ranges::find(data_->forms, FieldForm::collated) == data_->forms.end()) return {};
+  if (data_->collated_bytes <= 0) return 0;
+  return static_cast<double>(data_->padding_bytes) / static_cast<double>(data_->collated_bytes);
+}
 std::int64_t Batch::wrapped() const {
   return data_->wrapped;
 }

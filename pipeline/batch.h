@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -40,6 +41,8 @@ class Batch {
   std::span<const std::int64_t> indices() const;
   // With ErrorPolicy::drop: the samples that would be here too, in order, and why they are not.
   std::span<const BadSample> dropped() const;
+  // The share of the collated fields that is padding, 0 to 1; nothing if no field is collated.
+  std::optional<double> padding() const;
   // How many rows at the end repeat samples from the epoch's start (see Tail).
   std::int64_t wrapped() const;
   // Where this batch began, and where a run that stops after it goes on.

@@ -33,6 +33,8 @@ struct BatchData {
   Step step;
   std::int64_t rows = 0;     // step.rows, without those that were dropped
   std::int64_t wrapped = 0;  // step.wrapped, likewise
+  // Of the fields that were collated from samples of several shapes, and what of them is padding.
+  std::int64_t collated_bytes = 0, padding_bytes = 0;
   std::vector<std::int64_t> indices;
   std::vector<BadSample> dropped;
   std::vector<FieldForm> forms;

@@ -72,6 +72,9 @@ class Dataset {
   // Roughly how long a sample takes beside others, in any unit, e.g. the bytes of its file. Of a
   // batch the longest is begun first, so that nobody waits for it in the end. 0: not known.
   virtual std::int64_t cost(std::int64_t /*index*/) const { return 0; }
+  // How long a sample is along what varies, e.g. the faces of a mesh, for batches of similar length
+  // (LoaderOptions::bucket). Known at once, always the same, and it does not throw. 0: not known.
+  virtual std::int64_t length(std::int64_t /*index*/) const { return 0; }
 };
 
 // How data sets are passed around: shared and read only. Made from any data set by copy or move,

@@ -208,6 +208,8 @@ std::shared_ptr<BatchData> Loader::Ring::next() {
   stats_.dropped += slot.dropped_rows();
   stats_.bytes += slot.bytes();
   stats_.replaced += slot.replaced_rows();
+  stats_.collated_bytes += slot.data().collated_bytes;
+  stats_.padding_bytes += slot.data().padding_bytes;
   last_return_ns_ = now_ns();
   return lease;
 }
@@ -331,7 +333,7 @@ void Loader::Ring::close() {
 void Loader::Ring::seek(const Position& position) {
   Lock lock(mutex_);
   if (position.next < 0 || position.next > parts.dataset->size() || position.epoch < 0 ||
-      position.part < 0 || position.part >= parts.options.group) {
+      position.part < 0 || position.part >= parts.options.group || !has_sound_buckets(position)) {
     throw Error("seek: {epoch " + std::to_string(position.epoch) + ", next " +
                 std::to_string(position.next) + "} is not in a dataset of " +
                 std::to_string(parts.dataset->size()) + " samples")

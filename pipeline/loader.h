@@ -41,6 +41,14 @@ struct ErrorPolicy {
   std::filesystem::path ledger{};  // e.g. "errors.jsonl"; empty: kept in memory only
 };
 
+// Batches of samples of similar length (Dataset::length), so that little of them is padding. The
+// order still depends on the seed alone, and is still shuffled.
+struct BucketOptions {
+  // Samples of so many batches are sorted together and dealt out anew. More: less padding. Fewer:
+  // nearer to a plain shuffle. 0: no buckets.
+  std::int64_t window = 0;
+};
+
 struct LoaderOptions {
   std::int64_t batch_size = 1;
   bool shuffle = false;
@@ -52,6 +60,7 @@ struct LoaderOptions {
   std::int64_t rank = 0;
   std::int64_t world = 1;
   std::int64_t group = 1;  // batches that end an epoch together, e.g. the micro-batches of a step
+  BucketOptions bucket{};
   // Go on from here, e.g. from a checkpoint: the seed in it wins, and the ledger is read again.
   std::optional<Position> position{};
   std::map<std::string, Collate> collate{};   // by field

@@ -29,7 +29,9 @@ SamplerOptions sampler_options(const Dataset& dataset, const LoaderOptions& opti
           .tail = options.tail,
           .rank = options.rank,
           .world = options.world,
-          .group = options.group};
+          .group = options.group,
+          .bucket_window = options.bucket.window,
+          .lengths = [data = &dataset](std::int64_t index) { return data->length(index); }};
 }
 
 std::shared_ptr<Pool> choose_pool(const LoaderOptions& options) {
@@ -95,11 +97,24 @@ BufferPool device_pool(const LoaderOptions& options,
                     [device = options.device, consumer] { return consumer->record(*device); });
 }
 
+// A data set that knows no lengths gives the batches that it would give without buckets, or worse.
+void check_lengths(const Dataset& dataset, const LoaderOptions& options) {
+  if (options.bucket.window == 0) return;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    if (dataset.length(i) > 0) return;
+  }
+  throw Error("bucket: the dataset does not know the length of any sample")
+      .stage("loader")
+      .kind(ErrorKind::usage)
+      .hint("Leave bucket.window at 0, or override Dataset::length()");
+}
+
 void check_limits(const Dataset& dataset, const LoaderOptions& options) {
   require(options.prefetch >= 1 && options.prefetch <= 4096,
           "prefetch must be 1 to 4096 batches, but is " + std::to_string(options.prefetch));
   require(dataset.schema().size() > 0, "the dataset's schema has no fields");
   require(options.max_bytes >= 0, "max_bytes must not be negative");
+  check_lengths(dataset, options);
   require(options.errors.max_attempts >= 1, "errors.max_attempts must be at least 1, but is " +
                                                 std::to_string(options.errors.max_attempts));
   require(options.errors.max_fraction >= 0 && options.errors.max_fraction <= 1,
@@ -108,7 +123,8 @@ void check_limits(const Dataset& dataset, const LoaderOptions& options) {
   if (options.position) {
     require(options.position->epoch >= 0 && options.position->next >= 0 &&
                 options.position->next <= dataset.size() && options.position->part >= 0 &&
-                options.position->part < std::max<std::int64_t>(options.group, 1),
+                options.position->part < std::max<std::int64_t>(options.group, 1) &&
+                has_sound_buckets(*options.position),
             "position {epoch " + std::to_string(options.position->epoch) + ", next " +
                 std::to_string(options.position->next) + "} is not in a dataset of " +
                 std::to_string(dataset.size()) + " samples");

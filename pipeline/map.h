@@ -30,6 +30,7 @@ class Mapped : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override { return dataset_->describe(index); }
   std::int64_t cost(std::int64_t index) const override { return dataset_->cost(index); }
+  std::int64_t length(std::int64_t index) const override { return dataset_->length(index); }
   std::vector<LeftOut> left_out() const override { return dataset_->left_out(); }
 
  private:

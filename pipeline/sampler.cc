@@ -1,9 +1,12 @@
+#include "bucket_order.h"
+
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/random.h>
 #include <millrace/pipeline/sampler.h>
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace millrace {
 
@@ -15,7 +18,8 @@ void require(bool condition, const std::string& problem) {
 
 }  // namespace
 
-Sampler::Sampler(SamplerOptions options) : options_(options) {
+Sampler::Sampler(SamplerOptions given) : options_(std::move(given)) {
+  const SamplerOptions& options = options_;
   auto number = [](std::int64_t value) { return std::to_string(value); };
   require(options.size > 0, "the dataset is empty (size " + number(options.size) + ")");
   require(options.batch_size > 0,
@@ -28,6 +32,12 @@ Sampler::Sampler(SamplerOptions options) : options_(options) {
   require(options.batch_size <= std::int64_t{1} << 31 && options.world <= std::int64_t{1} << 20 &&
               options.group <= std::int64_t{1} << 10,
           "batch_size must be under 2^31, world under 2^20 and group under 2^10");
+  require(options.bucket_window >= 0 && options.bucket_window <= std::int64_t{1} << 20,
+          "bucket_window must be 0 to 2^20 batches, but is " + number(options.bucket_window));
+  require(options.bucket_window == 0 || options.lengths, "bucket_window needs lengths");
+  if (options.lengths) {
+    buckets_ = std::make_shared<BucketOrder>(options.size, options.shuffle, options.lengths);
+  }
   if (options.tail == Tail::drop) {
     std::int64_t wanted = options.batch_size * options.world * options.group;
     require(wanted <= options.size,
@@ -40,7 +50,12 @@ Sampler::Sampler(SamplerOptions options) : options_(options) {
   }
 }
 
-std::optional<Step> Sampler::step(const Position& at) const {
+std::optional<Step> Sampler::step(const Position& from) const {
+  Position at = from;
+  if (at.next == 0 && at.part == 0) {
+    at.window = options_.bucket_window;
+    at.bucket = at.window > 0 ? options_.batch_size : 0;
+  }
   const std::int64_t left = options_.size - at.next;
   const std::int64_t parts = options_.world * options_.group;
   const bool whole = left >= options_.batch_size * parts;
@@ -68,7 +83,17 @@ Sampler::Order::Order(const Sampler& sampler, const Step& step)
     : first_(step.first),
       size_(sampler.options_.size),
       shuffle_(sampler.options_.shuffle),
-      permutation_(size_, step.at.seed, step.at.epoch) {}
+      bucketed_(step.at.window > 0),
+      permutation_(size_, step.at.seed, step.at.epoch),
+      at_(step.at),
+      buckets_(sampler.buckets_) {
+  require(!bucketed_ || buckets_,
+          "this epoch began with buckets of similar length, and can only go on with them");
+}
+
+std::int64_t Sampler::Order::in_bucket(std::int64_t place) const {
+  return buckets_->window(at_, place)->at(place);
+}
 
 std::int64_t Sampler::index(const Step& step, std::int64_t row) const {
   return Order(*this, step).index(row);

@@ -254,7 +254,9 @@ void Slot::collate() noexcept {
   if (parts_.stop || !status_.ok()) return;
   try {
     if (parts_.options.errors.drop) leave_out_dropped_rows();
+    data_.collated_bytes = data_.padding_bytes = 0;
     for (int field = 0; field < parts_.schema.size(); ++field) collate_field(field);
+    data_.padding_bytes = std::max<std::int64_t>(data_.padding_bytes, 0);  // some may be curtailed
   } catch (const Error& error) {
     status_ = error;
   } catch (const std::exception& exception) {
@@ -323,6 +325,9 @@ void Slot::collate_field(int field) {
   Array whole(declared.dtype, shape, memory.host);
   collate_into(parts_.collate[f], list, whole);
   data_.lengths[f] = collated_lengths(declared, list, shape);
+  for (const Array& one : list) data_.padding_bytes -= static_cast<std::int64_t>(one.bytes());
+  data_.collated_bytes += static_cast<std::int64_t>(bytes);
+  data_.padding_bytes += static_cast<std::int64_t>(bytes);
   list.clear();
   if (parts_.options.device != nullptr) {
     ensure(memory.device, parts_.device_memory, bytes);

@@ -23,6 +23,11 @@ double LoaderStats::data_wait_share() const {
   return std::min(1.0, consumer_wait_seconds / wall_seconds);
 }
 
+double LoaderStats::padding_share() const {
+  if (collated_bytes <= 0) return 0;
+  return static_cast<double>(padding_bytes) / static_cast<double>(collated_bytes);
+}
+
 std::string LoaderStats::verdict() const {
   if (batches == 0) return "nothing loaded yet";
   // Under a twentieth of the time, faster data would hardly be felt.
@@ -45,6 +50,9 @@ std::string to_string(const LoaderStats& stats) {
     text +=
         format("%-10s %9lld %9.3f %9.1f %10.1f\n", stage.name.c_str(),
                static_cast<long long>(stage.count), stage.cpu_seconds, stage.p50_us, stage.p99_us);
+  }
+  if (stats.collated_bytes > 0) {
+    text += format("padding: %.1f %% of what was collated\n", 100 * stats.padding_share());
   }
   if (stats.bad_samples > 0) {
     text += format("bad samples: %lld (%lld rows %s)\n", static_cast<long long>(stats.bad_samples),

@@ -30,6 +30,9 @@ class Subset : public Dataset {
   std::int64_t cost(std::int64_t index) const override {
     return dataset_->cost((*indices_)[static_cast<std::size_t>(index)]);
   }
+  std::int64_t length(std::int64_t index) const override {
+    return dataset_->length((*indices_)[static_cast<std::size_t>(index)]);
+  }
 
   const std::vector<std::int64_t>& indices() const { return *indices_; }
 

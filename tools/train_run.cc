@@ -73,6 +73,7 @@ std::optional<Loader> validation_loader(const TrainOptions& o, const Place& plac
   if (share.size() == 0) return std::nullopt;
   options.batch_size = o.batch_size;
   options.prefetch = 1;
+  options.bucket.window = 0;  // so that the samples shown are of all lengths
   options.pool = std::make_shared<Pool>(1);
   options.errors.fail = o.on_error == "fail";
   options.errors.max_fraction = o.max_error_share;
@@ -94,6 +95,9 @@ std::string note_of(const StepReport& report) {
   }
   std::snprintf(text, sizeof text, "%.1f items/s  data %.1f %%", report.rates.items_per_second,
                 100 * report.rates.data_wait);
+  note += text;
+  if (report.padding == 0) return note;
+  std::snprintf(text, sizeof text, "  padding %.1f %%", 100 * report.padding);
   return note + text;
 }
 

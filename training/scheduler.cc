@@ -133,6 +133,7 @@ void Scheduler::run_phase(const Phase& phase, std::size_t number) {
     const Batch batch = next_batch();
     use(batch);
     items_ += batch.size() * world;
+    if (number == 0 && batch.padding()) add(logs, "padding", *batch.padding() * share);
     if (sync != nullptr && i + 1 == options_.grad_accum_every) sync->begin();
     Autocast autocast(options_.precision, device_.type());
     for (const auto& [name, value] :
@@ -264,6 +265,7 @@ int Scheduler::run() {
 void Scheduler::tell(bool last) {
   if (!first()) return;
   StepReport report{.step = step_, .losses = {}, .rates = meter_.recent()};
+  report.padding = train_.stats().padding_share();
   for (const Phase& phase : phases_) {
     if (step_ <= phase.first_step) continue;
     report.losses.emplace_back(phase.loss, value_of(logs_, phase.loss));
@@ -278,6 +280,7 @@ void Scheduler::tell(bool last) {
   line.append(c10::str(
       "  ", rates.items_per_second, " items/s  data ", 100 * rates.data_wait, " %  ",
       static_cast<double>(options_.num_train_steps - step_) / rates.steps_per_second, " s left"));
+  if (report.padding > 0) line.append(c10::str("  padding ", 100 * report.padding, " %"));
   log(LogLevel::info, line);
 }
 

@@ -55,6 +55,7 @@ struct StepReport {
   std::int64_t step = 0;     // how many are done
   Logs losses{};             // of the last one, each phase's
   StepMeter::Rates rates{};  // of the last seconds
+  double padding = 0;        // the share of padding in the batches so far
 };
 
 class Scheduler {

@@ -196,7 +196,9 @@ Value Scheduler::state(const std::vector<torch::Tensor>& generators) const {
   state.set("evaluation_due", evaluation_due_);
   state.set("loader", Dict{{"seed", static_cast<std::int64_t>(position_.seed)},
                            {"epoch", position_.epoch},
-                           {"next", position_.next}});
+                           {"next", position_.next},
+                           {"bucket", position_.bucket},
+                           {"window", position_.window}});
   const std::size_t world = ranks_ == nullptr ? 1 : static_cast<std::size_t>(ranks_->world());
   Dict rng{{"torch", generators[0]}};
   if (generators.size() > world) rng.set("cuda", generators[world]);
@@ -283,6 +285,10 @@ void Scheduler::restore(const Value& state, const std::string& source) {
   position_ = {.seed = static_cast<std::uint64_t>(loader["seed"].as_int()),
                .epoch = loader["epoch"].as_int(),
                .next = loader["next"].as_int()};
+  if (loader.as_dict().contains("bucket")) {
+    position_.bucket = loader["bucket"].as_int();
+    position_.window = loader["window"].as_int();
+  }
   train_.seek(position_);
   checkpointed_ = step_;
   // A rank that the checkpoint does not know keeps the generator that it started with.
