@@ -69,9 +69,32 @@ struct ArrowDataset::State {
                   " bytes for each")
           .at(path.string());
     }
+    read_lengths();
     if (!file.description()) return;
     int column = file.schema().GetFieldIndex(std::string(source_column));
     if (column >= 0) source = ColumnPlan{text_field(std::string(source_column)), column};
+  }
+
+  // Now, since it must be known at once; of a damaged batch they are 0, and loading it tells.
+  void read_lengths() {
+    if (options.length_of.empty()) return;
+    const ColumnPlan plan = plan_columns(file, {options.length_of}).front();
+    if (plan.field.is_fixed() || plan.field.text) {
+      throw Error("the column '" + options.length_of + "' is no list: it has no lengths")
+          .at(file.path().string())
+          .kind(ErrorKind::usage);
+    }
+    for (int i = 0; i < file.batches(); ++i) {
+      const auto rows = static_cast<std::size_t>(file.starts()[static_cast<std::size_t>(i) + 1]);
+      try {
+        const ColumnView view(plan, file.batch(i));
+        for (std::int64_t row = 0; lengths.size() < rows; ++row) {
+          lengths.push_back(view.length(row));
+        }
+      } catch (const Error&) {
+        lengths.resize(rows);
+      }
+    }
   }
 
   struct Place {
@@ -182,6 +205,7 @@ struct ArrowDataset::State {
   ArrowFile file;
   std::vector<ColumnPlan> plans;
   Schema schema;
+  std::vector<std::int64_t> lengths;
   std::optional<ColumnPlan> source;
   std::vector<std::atomic<const Block*>> blocks;
   std::vector<std::atomic<const std::byte*>> plain_rows;  // by batch, then by column
@@ -226,14 +250,18 @@ Status ArrowDataset::load(std::int64_t index, const LoadContext&, Sample& sample
   });
 }
 
+std::string ArrowDataset::source(std::int64_t index) const {
+  if (!state_->source) return {};
+  State::Place place = state_->find(index);
+  return state_->with_block(
+      place.batch, [&](const Block& block) { return std::string(block.source->text(place.row)); });
+}
+
 std::string ArrowDataset::describe(std::int64_t index) const {
   std::string row = state_->file.path().string() + ", row " + std::to_string(index);
-  if (!state_->source) return row;
   try {
-    State::Place place = state_->find(index);
-    return state_->with_block(place.batch, [&](const Block& block) {
-      return row + " (" + std::string(block.source->text(place.row)) + ")";
-    });
+    const std::string from = source(index);
+    return from.empty() ? row : row + " (" + from + ")";
   } catch (const Error&) {
     return row;  // of a damaged batch
   }
@@ -251,6 +279,11 @@ void ArrowDataset::expect(std::int64_t index) const noexcept {
   const Block* block = state_->blocks[place.batch].load(std::memory_order_acquire);
   if (block == nullptr) return;
   for (const ColumnView& column : block->columns) column.expect(place.row);
+}
+
+std::int64_t ArrowDataset::length(std::int64_t index) const {
+  const auto at = static_cast<std::size_t>(index);
+  return at < state_->lengths.size() ? state_->lengths[at] : 0;
 }
 
 std::int64_t ArrowDataset::samples_per_task() const {

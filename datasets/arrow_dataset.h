@@ -22,6 +22,8 @@ namespace millrace {
 struct ArrowOptions {
   // Which, in which order; empty: all, without those that tell of sources.
   std::vector<std::string> columns{};
+  // A column of lists whose lengths are those of the samples (Dataset::length), e.g. "faces".
+  std::string length_of{};
   Access access = Access::normal;
   std::int64_t unpacked_bytes = 256 << 20;  // of compressed files
 };
@@ -36,8 +38,11 @@ class ArrowDataset : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   // The source that the row was made of, where the file tells.
   std::string describe(std::int64_t index) const override;
+  // That source alone; empty: the file does not tell.
+  std::string source(std::int64_t index) const;
   std::int64_t samples_per_task() const override;
   void expect(std::int64_t index) const noexcept override;
+  std::int64_t length(std::int64_t index) const override;
 
  private:
   struct State;

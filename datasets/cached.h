@@ -40,6 +40,7 @@ class Cached : public Dataset {
   std::string describe(std::int64_t index) const override { return dataset_->describe(index); }
   std::vector<LeftOut> left_out() const override { return dataset_->left_out(); }
   std::int64_t samples_per_task() const override;
+  std::int64_t length(std::int64_t index) const override { return dataset_->length(index); }
 
   std::int64_t bytes() const;  // held in memory now
 

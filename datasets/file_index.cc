@@ -1,44 +1,20 @@
-// The index file: a header with a checksum, then the columns of the table as they are in memory.
-// It is only ever a shortcut: one that is damaged, cut short or made for something else is not
-// used, and the folder is read as if there were none.
+// The index file: a side file with the columns of the table as they are in memory. Where it cannot
+// be used, the folder is read as if there were none.
 #include "file_table.h"
+#include "side_file.h"
 
 #include <millrace/datasets/printable.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <functional>
-#include <span>
 #include <type_traits>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace millrace {
 
 namespace {
 
-constexpr char magic[8] = {'M', 'R', 'F', 'I', 'L', 'E', 'S', '2'};
-
-struct Header {
-  char magic[8];
-  std::uint64_t payload_bytes, checksum;
-};
-
-std::uint64_t checksum_of(std::string_view bytes) {
-  std::uint64_t sum = bytes.size();
-  while (!bytes.empty()) {
-    std::uint64_t word = 0;
-    std::size_t n = std::min(bytes.size(), sizeof word);
-    std::memcpy(&word, bytes.data(), n);
-    sum = (sum ^ word) * 0x9E3779B97F4A7C15U;
-    sum ^= sum >> 29;
-    bytes.remove_prefix(n);
-  }
-  return sum;
-}
+constexpr std::string_view kind = "MRFILES3";
 
 class Writer {
  public:
@@ -120,22 +96,6 @@ bool makes_sense(const FileTable& table) {
                              [&](std::uint32_t folder) { return folder < table.folders.size(); });
 }
 
-bool read_all(const std::filesystem::path& path, std::string& bytes) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return false;
-  struct stat about {};
-  bool ok = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
-  if (ok) bytes.resize(static_cast<std::size_t>(about.st_size));
-  for (std::size_t done = 0; ok && done < bytes.size();) {
-    ssize_t n = ::read(file, bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    ok = n > 0;
-    done += ok ? static_cast<std::size_t>(n) : 0;
-  }
-  ::close(file);
-  return ok;
-}
-
 }  // namespace
 
 std::string index_key(const FileListOptions& options) {
@@ -145,17 +105,10 @@ std::string index_key(const FileListOptions& options) {
 }
 
 std::optional<FileTable> read_index(const std::filesystem::path& path, const std::string& key) {
-  std::string bytes;
-  Header header{};
-  if (!read_all(path, bytes) || bytes.size() < sizeof header) return std::nullopt;
-  std::memcpy(&header, bytes.data(), sizeof header);
-  std::string_view payload = std::string_view(bytes).substr(sizeof header);
-  if (std::memcmp(header.magic, magic, sizeof magic) != 0 ||
-      header.payload_bytes != payload.size() || header.checksum != checksum_of(payload)) {
-    return std::nullopt;
-  }
+  const std::optional<std::string> payload = read_side_file(path, kind);
+  if (!payload) return std::nullopt;
   FileTable table;
-  Reader reader(payload);
+  Reader reader(*payload);
   std::string found_key;
   std::uint64_t folders = 0, left_out = 0;
   reader.get(found_key);
@@ -190,7 +143,6 @@ Status write_index(const std::filesystem::path& path, const std::string& key,
                    const FileTable& table) {
   Writer writer;
   writer.bytes.reserve(table.names.size() + table.size() * 24 + table.folders.size() * 128 + 4096);
-  writer.put(Header{});
   writer.put(key);
   writer.put(table.root.native());
   writer.put(static_cast<std::uint64_t>(table.folders.size()));
@@ -209,31 +161,9 @@ Status write_index(const std::filesystem::path& path, const std::string& key,
   writer.put(table.bytes);
   writer.put(table.modified_ns);
   writer.put(table.names);
-  std::string_view payload = std::string_view(writer.bytes).substr(sizeof(Header));
-  Header header{{}, payload.size(), checksum_of(payload)};
-  std::memcpy(header.magic, magic, sizeof magic);
-  std::memcpy(writer.bytes.data(), &header, sizeof header);
-
-  std::string beside = path.string() + ".XXXXXX";
-  const int file = ::mkostemp(beside.data(), O_CLOEXEC);
-  bool ok = file >= 0;
-  for (std::string_view rest = writer.bytes; ok && !rest.empty();) {
-    ssize_t n = ::write(file, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    ok = n > 0;
-    if (ok) rest.remove_prefix(static_cast<std::size_t>(n));
-  }
-  // Not synced: a torn file fails its checksum, and the folder is read again.
-  ok = ok && ::fchmod(file, 0644) == 0 && ::rename(beside.c_str(), path.c_str()) == 0;
-  Status status;
-  if (!ok) {
-    status = Error(std::string("cannot write the index (") + std::strerror(errno) + ")")
-                 .at(printable(path))
-                 .stage("list");
-    if (file >= 0) ::unlink(beside.c_str());
-  }
-  if (file >= 0) ::close(file);
-  return status;
+  Status status = write_side_file(path, kind, writer.bytes);
+  if (status.ok()) return status;
+  return Error("the index: " + status.error().reason()).at(printable(path)).stage("list");
 }
 
 }  // namespace millrace

@@ -1,7 +1,8 @@
 #include "captions.h"
 #include "media_files.h"
+#include "mesh_lengths.h"
 
-#include <millrace/datasets/file_bytes.h>
+#include <millrace/datasets/face_edge_cache.h>
 #include <millrace/datasets/mesh_folder.h>
 #include <millrace/datasets/printable.h>
 
@@ -48,11 +49,22 @@ const std::vector<std::string>& MeshFolder::extensions() {
 MeshFolder::MeshFolder(const std::filesystem::path& folder, MeshFolderOptions options)
     : options_(std::move(options)),
       schema_(schema_of(options_)),
-      pairs_(std::make_shared<const StemPairs>(
-          pair_by_stem(folder, options_.files, wanted(options_), options_.text))),
       readers_(std::make_shared<Readers>()) {
-  refuse_empty(pairs_->media, "meshes", wanted(options_));
-  refuse_no_pairs(*pairs_, folder);
+  StemPairs pairs = pair_by_stem(folder, options_.files, wanted(options_), options_.text);
+  refuse_empty(pairs.media, "meshes", wanted(options_));
+  refuse_no_pairs(pairs, folder);
+  const bool leave_out = options_.max_faces > 0 && options_.over_long == OverLong::leave_out;
+  std::vector<std::int64_t> lengths;
+  if (options_.count_faces || leave_out) {
+    const auto pool = options_.files.pool ? options_.files.pool : Pool::shared();
+    lengths = count_faces(pairs, options_.mesh, options_.cache, *pool);
+    if (leave_out) leave_out_over_long(pairs, lengths, options_.max_faces);
+  }
+  pairs_ = std::make_shared<const StemPairs>(std::move(pairs));
+  lengths_ = std::make_shared<const std::vector<std::int64_t>>(std::move(lengths));
+  if (!options_.cache.empty() && options_.face_edges) {
+    edge_cache_ = std::make_shared<FaceEdgeCache>(options_.cache);
+  }
 }
 
 std::int64_t MeshFolder::size() const {
@@ -65,27 +77,17 @@ Status MeshFolder::load(std::int64_t index, const LoadContext&, Sample& sample) 
     if (!status.ok()) return status;
   }
   const std::filesystem::path from = path(index);
-  FileBytes& file = FileBytes::of_this_thread();
-  if (Status status = file.read(from); !status.ok()) return status;
   auto scratch = readers_->lend();
   Mesh& mesh = scratch->mesh;
-  MeshOptions decode = options_.mesh;
-  decode.hint = mesh_format_of(from.native());
-  decode.folder = from.parent_path();
-  if (Status status = decode_mesh(file.bytes(), decode, mesh); !status.ok()) {
-    return at_file(std::move(status), from);
-  }
+  if (Status status = decode_mesh_file(from, options_.mesh, mesh); !status.ok()) return status;
   const auto faces = static_cast<std::int64_t>(mesh.faces.size());
   if (options_.max_faces > 0 && faces > options_.max_faces) {
-    return Error("it has " + std::to_string(faces) + " faces, more than max_faces (" +
-                 std::to_string(options_.max_faces) + ")")
-        .at(printable(from))
-        .stage("mesh");
+    return Error(over_long_reason(faces, options_.max_faces)).at(printable(from)).stage("mesh");
   }
   if (options_.face_edges) {
-    if (Status status = face_edges(mesh.faces, options_.edges, scratch->pairs); !status.ok()) {
-      return at_file(std::move(status), from);
-    }
+    Status status = edge_cache_ ? edge_cache_->find(mesh.faces, options_.edges, scratch->pairs)
+                                : face_edges(mesh.faces, options_.edges, scratch->pairs);
+    if (!status.ok()) return at_file(std::move(status), from);
     put(sample, "face_edges", scratch->pairs);
   }
   put(sample, "vertices", mesh.vertices);
@@ -98,6 +100,15 @@ std::string MeshFolder::describe(std::int64_t index) const {
 }
 std::vector<LeftOut> MeshFolder::left_out() const {
   return pairs_->left_out;
+}
+std::int64_t MeshFolder::length(std::int64_t index) const {
+  return lengths_->empty() ? 0 : (*lengths_)[static_cast<std::size_t>(index)];
+}
+std::int64_t MeshFolder::place(std::int64_t index) const {
+  return pairs_->media_of[static_cast<std::size_t>(index)];
+}
+std::int64_t MeshFolder::listed() const {
+  return pairs_->media.size();
 }
 std::filesystem::path MeshFolder::path(std::int64_t index) const {
   return pairs_->media_path(index);

@@ -19,11 +19,24 @@
 
 namespace millrace {
 
+// What becomes of a mesh of more than max_faces.
+enum class OverLong {
+  error,      // it is a bad sample, like one that cannot be decoded
+  leave_out,  // it is no sample: left_out() has it, with its name
+};
+
 struct MeshFolderOptions {
   // Cleaning, scaling, order, bins and limits. `hint` and `folder` are taken from each file.
   MeshOptions mesh{};
-  std::int64_t max_faces = 0;  // a mesh of more is an error of its sample; 0: no such limit
-  bool face_edges = true;      // with the field "face_edges"
+  std::int64_t max_faces = 0;  // 0: no such limit
+  OverLong over_long = OverLong::error;
+  // Know how many faces each mesh has (length()), so that batches can be of similar length. Every
+  // file is decoded once when the folder is opened, in parallel; so it is for OverLong::leave_out.
+  bool count_faces = false;
+  // A folder that remembers the numbers of faces, by file, and face_edges, by content, for the next
+  // time; empty: nothing is remembered.
+  std::filesystem::path cache{};
+  bool face_edges = true;  // with the field "face_edges"
   FaceEdgeOptions edges{};
   TextBeside text = TextBeside::none;
   CaptionOptions captions{};
@@ -41,8 +54,14 @@ class MeshFolder : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::vector<LeftOut> left_out() const override;
+  // Faces, if they were counted; 0: they were not, or it cannot be decoded.
+  std::int64_t length(std::int64_t index) const override;
 
   std::filesystem::path path(std::int64_t index) const;
+  // Its place among all meshes of the folder, by name, those that are left out included; and how
+  // many these are.
+  std::int64_t place(std::int64_t index) const;
+  std::int64_t listed() const;
   // Empty where there is none.
   std::filesystem::path text_path(std::int64_t index) const;
   static const std::vector<std::string>& extensions();
@@ -52,6 +71,8 @@ class MeshFolder : public Dataset {
   MeshFolderOptions options_;
   Schema schema_;
   std::shared_ptr<const struct StemPairs> pairs_;
+  std::shared_ptr<const std::vector<std::int64_t>> lengths_;  // empty: not counted
+  std::shared_ptr<class FaceEdgeCache> edge_cache_;
   std::shared_ptr<Readers> readers_;
 };
 
