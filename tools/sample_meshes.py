@@ -140,7 +140,7 @@ def bench(r, m):
 def stairs(r, m):
     n, w = r.randint(3, 9), r.uniform(0.6, 1.2)
     for i in range(n):
-        m.box(0, 0, i * 0.25, w, (i + 1) * 0.2, 0.25)
+        m.box(0, 0, -i * 0.25, w, (i + 1) * 0.2, 0.25)
     return f"stairs with {n} steps"
 
 
