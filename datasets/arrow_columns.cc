@@ -378,6 +378,15 @@ void ColumnView::expect(std::int64_t row) const noexcept {
   fetch_ahead(values_ + static_cast<std::size_t>(row) * unit_bytes_, unit_bytes_);
 }
 
+std::int64_t ColumnView::length(std::int64_t row) const {
+  if (offsets32_ == nullptr && offsets64_ == nullptr) return 0;
+  const Shape shape = shape_of(row, offset(row + 1) - offset(row));
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (field_.shape[axis] < 0) return shape[axis];
+  }
+  return 0;
+}
+
 const std::byte* ColumnView::plain_rows(std::size_t& bytes) const {
   bytes = unit_bytes_;
   bool plain = kind_ == Kind::fixed && !has_nulls_ && field_.dtype != DType::boolean;

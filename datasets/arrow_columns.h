@@ -43,10 +43,8 @@ class ColumnView {
   void expect(std::int64_t row) const noexcept;
   // Where rows of `bytes` stand one after the other, to be copied as they are; else null.
   const std::byte* plain_rows(std::size_t& bytes) const;
-  // How many elements the list of a row has, of whatever they are; 0: it is no list.
-  std::int64_t length(std::int64_t row) const {
-    return offsets32_ == nullptr && offsets64_ == nullptr ? 0 : offset(row + 1) - offset(row);
-  }
+  // The extent of a row along the first axis that varies; 0: it is no list.
+  std::int64_t length(std::int64_t row) const;
   // A string or binary column only.
   std::string_view text(std::int64_t row) const;
 
