@@ -104,7 +104,7 @@ TEST(MeshLengths, LeaveOutWhatIsTooLongWithItsNameOrCallItBad) {
     }
     const MeshData skipped = open_meshes(source, {.max_faces = 6});
     EXPECT_EQ(skipped.plain->size(), 5);
-    EXPECT_EQ(skipped.plain->left_out().size(), cached ? 5U : 10U);  // texts stand alone, too
+    EXPECT_EQ(skipped.plain->left_out().size(), 5U);
     const MeshData refused = open_meshes(source, {.max_faces = 6, .over_long = OverLong::error});
     ASSERT_EQ(refused.plain->size(), 10);
     Sample sample(refused.plain->schema());
