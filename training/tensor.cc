@@ -1,41 +1,47 @@
 #include <millrace/pipeline/error.h>
 #include <millrace/training/tensor.h>
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace millrace {
 
+namespace {
+
+struct SameType {
+  DType dtype;
+  torch::ScalarType scalar;
+};
+
+constexpr SameType same_types[] = {
+    {DType::boolean, torch::kBool},      {DType::uint8, torch::kUInt8},
+    {DType::int8, torch::kInt8},         {DType::uint16, torch::kUInt16},
+    {DType::int16, torch::kInt16},       {DType::uint32, torch::kUInt32},
+    {DType::int32, torch::kInt32},       {DType::uint64, torch::kUInt64},
+    {DType::int64, torch::kInt64},       {DType::float16, torch::kHalf},
+    {DType::bfloat16, torch::kBFloat16}, {DType::float32, torch::kFloat32},
+    {DType::float64, torch::kFloat64},
+};
+
+}  // namespace
+
 torch::ScalarType to_scalar_type(DType dtype) {
-  switch (dtype) {
-    case DType::boolean:
-      return torch::kBool;
-    case DType::uint8:
-      return torch::kUInt8;
-    case DType::int8:
-      return torch::kInt8;
-    case DType::uint16:
-      return torch::kUInt16;
-    case DType::int16:
-      return torch::kInt16;
-    case DType::uint32:
-      return torch::kUInt32;
-    case DType::int32:
-      return torch::kInt32;
-    case DType::uint64:
-      return torch::kUInt64;
-    case DType::int64:
-      return torch::kInt64;
-    case DType::float16:
-      return torch::kHalf;
-    case DType::bfloat16:
-      return torch::kBFloat16;
-    case DType::float32:
-      return torch::kFloat32;
-    case DType::float64:
-      return torch::kFloat64;
+  const auto* found = std::ranges::find(same_types, dtype, &SameType::dtype);
+  if (found == std::end(same_types)) throw Error("an unknown dtype").kind(ErrorKind::usage);
+  return found->scalar;
+}
+
+DType to_dtype(torch::ScalarType type) {
+  const auto* found = std::ranges::find(same_types, type, &SameType::scalar);
+  if (found == std::end(same_types)) {
+    throw Error(std::string("an array cannot hold a tensor of ") + torch::toString(type))
+        .kind(ErrorKind::usage);
   }
-  throw Error("an unknown dtype").kind(ErrorKind::usage);
+  return found->dtype;
 }
 
 torch::Tensor to_tensor(const Array& array) {
@@ -45,6 +51,14 @@ torch::Tensor to_tensor(const Array& array) {
   // The lambda's copy of the array is what keeps the bytes.
   return torch::from_blob(
       array.data(), shape, [array](void*) {}, options);
+}
+
+Array to_array(const torch::Tensor& tensor) {
+  const torch::Tensor dense = tensor.detach().to(torch::kCPU).contiguous();
+  const std::span<const std::int64_t> sizes(dense.sizes().data(), dense.sizes().size());
+  Array array = Array::empty(to_dtype(dense.scalar_type()), Shape(sizes));
+  if (array.bytes() > 0) std::memcpy(array.data(), dense.const_data_ptr(), array.bytes());
+  return array;
 }
 
 }  // namespace millrace

@@ -1,3 +1,4 @@
+#include <millrace/pipeline/error.h>
 #include <millrace/training/tensor.h>
 
 #include <gtest/gtest.h>
@@ -28,7 +29,20 @@ TEST(Tensor, HasTheArraysTypeForEveryType) {
     torch::Tensor tensor = to_tensor(Array::empty(dtype, {4}));
     EXPECT_EQ(tensor.element_size(), static_cast<std::int64_t>(item_size(dtype)));
     EXPECT_EQ(tensor.numel(), 4);
+    EXPECT_EQ(to_dtype(tensor.scalar_type()), dtype);
   }
+}
+
+TEST(Tensor, IsCopiedIntoAnArrayWhateverItsLayout) {
+  torch::Tensor tensor = torch::arange(24, torch::kInt32).reshape({2, 3, 4}).permute({2, 0, 1});
+  Array array = to_array(tensor.to(torch::kFloat32).requires_grad_());
+  EXPECT_EQ(array.dtype(), DType::float32);
+  EXPECT_EQ(array.shape(), Shape({4, 2, 3}));
+  EXPECT_TRUE(to_tensor(array).equal(tensor.to(torch::kFloat32)));
+  EXPECT_EQ(to_array(torch::empty({0, 3})).bytes(), 0U);
+  tensor.zero_();
+  EXPECT_EQ(array.as<float>()[1], 4);
+  EXPECT_THROW(to_array(torch::empty({1}, torch::kComplexFloat)), Error);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include <torch/torch.h>
 
@@ -18,16 +17,6 @@ namespace {
 enum PhaseNumber : std::size_t { generator_phase, discriminator_phase };
 
 constexpr double gif_frames_per_second = 1 / 0.12;  // as in Python
-
-// [frames, height, width, channels] in [0, 1]
-Array to_pixels(const torch::Tensor& clip) {
-  const torch::Tensor bytes = clip.mul(255).round().to(torch::kCPU, torch::kUInt8).contiguous();
-  Shape shape;
-  for (std::int64_t size : bytes.sizes()) shape.push_back(size);
-  Array array = Array::empty(DType::uint8, shape);
-  std::memcpy(array.data(), bytes.data_ptr(), array.bytes());
-  return array;
-}
 
 }  // namespace
 
@@ -191,7 +180,7 @@ Samples VideoTokenizerStage::sample(const Batch& batch, std::int64_t step, bool 
   const std::int64_t every = std::max<std::int64_t>(options_.validate_every_step, 1);
   const std::int64_t number = step % every == 0 ? (step + 1) / every : step / every + 1;
   return {.pictures = {{.name = "sampled." + std::to_string(number),
-                        .pixels = to_pixels(clip),
+                        .pixels = to_array(clip.mul(255).round().to(torch::kUInt8)),
                         .frames_per_second = gif_frames_per_second}}};
 }
 

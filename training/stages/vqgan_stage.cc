@@ -6,8 +6,6 @@
 #include <millrace/training/stages/vqgan_stage.h>
 #include <millrace/training/tensor.h>
 
-#include <cstring>
-
 #include <torch/torch.h>
 
 namespace millrace {
@@ -15,15 +13,6 @@ namespace millrace {
 namespace {
 
 enum PhaseNumber : std::size_t { generator_phase, discriminator_phase };
-
-Array to_array(const torch::Tensor& tensor) {
-  const torch::Tensor dense = tensor.to(torch::kCPU, torch::kFloat32).contiguous();
-  Shape shape;
-  for (std::int64_t size : dense.sizes()) shape.push_back(size);
-  Array array = Array::empty(DType::float32, shape);
-  std::memcpy(array.data(), dense.data_ptr(), array.bytes());
-  return array;
-}
 
 }  // namespace
 
@@ -127,7 +116,7 @@ Samples VqganStage::sample(const Batch& batch, std::int64_t step, bool average) 
   const torch::Tensor fake = (average ? average_ : model_)->reconstruct(real);
   const torch::Tensor pairs = torch::stack({real, fake}, 1).flatten(0, 1).clamp(0, 1);
   return {.pictures = {{.name = std::to_string(step) + (average ? ".ema" : ""),
-                        .pixels = make_grid(to_array(pairs), {.columns = 2})}}};
+                        .pixels = make_grid(to_array(pairs.to(torch::kFloat32)), {.columns = 2})}}};
 }
 
 std::vector<std::pair<std::string, Value>> VqganStage::weights(std::int64_t step,
