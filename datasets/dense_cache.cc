@@ -123,9 +123,7 @@ std::vector<std::string> verify_dense(const CacheDescription& description,
       problems.push_back("the file ends before row " + std::to_string(row));
       break;
     }
-    Checksum sum;
-    read_once(file.subspan(offset, bytes), [&](auto piece) { sum.add(piece); });
-    if (to_hex(sum.value()) != part.xxh3) {
+    if (to_hex(checksum_of_mapped(file.subspan(offset, bytes))) != part.xxh3) {
       problems.push_back("rows " + std::to_string(row) + " to " +
                          std::to_string(row + part.rows - 1) + ": checksum mismatch");
     }
@@ -180,10 +178,8 @@ void DenseJoiner::add(const std::filesystem::path& path, std::uint64_t plan) {
   data_.begin_sync();
   {
     MappedFile written(data_.temporary(), Access::sequential);
-    Checksum sum;
-    read_once(written.bytes().subspan(begin, shard.payload().size()),
-              [&](auto piece) { sum.add(piece); });
-    if (sum.value() != shard.tail.payload_xxh3) {
+    const auto payload = written.bytes().subspan(begin, shard.payload().size());
+    if (checksum_of_mapped(payload) != shard.tail.payload_xxh3) {
       throw Error("what was written does not read back (checksum mismatch)").at(out_.string());
     }
   }

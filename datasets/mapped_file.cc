@@ -1,3 +1,5 @@
+#include "checksum.h"
+
 #include <millrace/datasets/mapped_file.h>
 
 #include <cerrno>
@@ -85,6 +87,12 @@ void read_once(std::span<const std::byte> mapped,
     use(bytes);
     let_go(bytes);
   }
+}
+
+std::uint64_t checksum_of_mapped(std::span<const std::byte> mapped) {
+  Checksum sum;
+  read_once(mapped, [&](auto piece) { sum.add(piece); });
+  return sum.value();
 }
 
 void MappedFile::will_need(std::size_t offset, std::size_t bytes) const {

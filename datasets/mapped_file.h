@@ -10,6 +10,7 @@
 #include <millrace/pipeline/array.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -54,5 +55,7 @@ void let_go(std::span<const std::byte> mapped);
 // Shows mapped bytes piece by piece, and lets each go: of a file of any size little is in memory.
 void read_once(std::span<const std::byte> mapped,
                const std::function<void(std::span<const std::byte>)>& use);
+// checksum_of() of mapped bytes that are read once.
+std::uint64_t checksum_of_mapped(std::span<const std::byte> mapped);
 
 }  // namespace millrace

@@ -75,9 +75,7 @@ OpenShard open_shard(const std::filesystem::path& path, std::uint64_t plan, std:
   if (!whole || !fits(open.tail, plan, shard, bytes.size())) {
     throw Error("the shard is cut off or of another run").at(path.string());
   }
-  Checksum payload;
-  read_once(open.payload(), [&](auto piece) { payload.add(piece); });
-  if (payload.value() != open.tail.payload_xxh3 ||
+  if (checksum_of_mapped(open.payload()) != open.tail.payload_xxh3 ||
       checksum_of(open.lines()) != open.tail.lines_xxh3) {
     throw Error("the shard is damaged (checksum mismatch)").at(path.string());
   }
