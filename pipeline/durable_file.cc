@@ -167,18 +167,35 @@ void sweep_temporaries(const std::filesystem::path& folder) {
   }
 }
 
-FolderLock::FolderLock(const std::filesystem::path& file)
-    : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (file_ < 0) fail(file, "create the lock", errno);
-  while (::flock(file_, LOCK_EX) != 0) {
-    if (errno == EINTR) continue;
-    int error = errno;
-    ::close(file_);
-    fail(file, "take the lock", error);
+FolderLock::FolderLock(std::filesystem::path file, const std::function<void()>& on_wait,
+                       AtEnd at_end)
+    : path_(std::move(file)), at_end_(at_end) {
+  for (take(on_wait); !is_still_there(); take(on_wait)) ::close(file_);
+}
+
+void FolderLock::take(const std::function<void()>& on_wait) {
+  file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ < 0) fail(path_, "create the lock", errno);
+  int result = ::flock(file_, LOCK_EX | LOCK_NB);
+  if (result != 0 && errno == EWOULDBLOCK && on_wait) on_wait();
+  while (result != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+    result = ::flock(file_, LOCK_EX);
   }
+  if (result == 0) return;
+  const int error = errno;
+  ::close(file_);
+  fail(path_, "take the lock", error);
+}
+
+bool FolderLock::is_still_there() const {
+  struct stat ours {};
+  struct stat found {};
+  return ::fstat(file_, &ours) == 0 && ::stat(path_.c_str(), &found) == 0 &&
+         ours.st_ino == found.st_ino && ours.st_dev == found.st_dev;
 }
 
 FolderLock::~FolderLock() {
+  if (at_end_ == AtEnd::remove_file) ::unlink(path_.c_str());
   ::close(file_);
 }
 

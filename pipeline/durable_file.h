@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -63,16 +64,24 @@ void sync_folder(const std::filesystem::path& folder);
 void sweep_temporaries(const std::filesystem::path& folder);
 std::uint64_t free_bytes(const std::filesystem::path& folder);
 
-// Held by one process at a time; waits for it.
+// Held by one process at a time; waits for it, after a call of `on_wait` if it must. The file may
+// be removed by who holds it: who waited for it then looks for a new one.
 class FolderLock {
  public:
-  explicit FolderLock(const std::filesystem::path& file);
+  enum class AtEnd : std::uint8_t { keep_file, remove_file };
+  explicit FolderLock(std::filesystem::path file, const std::function<void()>& on_wait = {},
+                      AtEnd at_end = AtEnd::keep_file);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int file_;
+  void take(const std::function<void()>& on_wait);
+  bool is_still_there() const;
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  AtEnd at_end_;
 };
 
 }  // namespace millrace

@@ -3,10 +3,10 @@
 #include "tools/preprocess/claimed.h"
 #include "tools/preprocess/finisher.h"
 #include "tools/preprocess/rows.h"
-#include "tools/preprocess/sole_run.h"
 #include "tools/preprocess/summary.h"
 #include "tools/progress.h"
 
+#include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/ledger.h>
 #include <millrace/pipeline/loader.h>
 #include <millrace/pipeline/log.h>
@@ -335,6 +335,21 @@ int Run::finish() {
   return 0;
 }
 
+// A second run of the same command waits until the first has ended, so that two that were started
+// by mistake neither do the work twice nor remove what the other has begun.
+void keep_others_out(std::optional<FolderLock>& sole, const std::filesystem::path& out) {
+  const std::string file = out.string() + ".lock";
+  auto on_wait = [&] {
+    log(LogLevel::info, file + ": another run makes this cache; waiting for its end");
+  };
+  try {
+    sole.emplace(file, on_wait, FolderLock::AtEnd::remove_file);
+  } catch (const Error&) {
+    // A file system without locks has none for anybody; and what else is wrong with the folder the
+    // cache's writer tells better.
+  }
+}
+
 }  // namespace
 
 int run_job(const Job& job, const RunOptions& options, const std::shared_ptr<Pool>& pool) {
@@ -345,8 +360,8 @@ int run_job(const Job& job, const RunOptions& options, const std::shared_ptr<Poo
         .kind(ErrorKind::usage);
   }
   if (options.dry_run) return dry_run(job, options);
-  std::optional<SoleRun> sole;
-  if (options.shard.empty() && !ranks_from_environment()) sole.emplace(options.out);
+  std::optional<FolderLock> sole;
+  if (options.shard.empty() && !ranks_from_environment()) keep_others_out(sole, options.out);
   Run run(job, options, pool);
   try {
     return run.run();
