@@ -107,9 +107,13 @@ void Slot::put_in_order() {
   longest_first_.clear();
   if (is_quick()) return;
   Sampler::Order order(parts_.sampler, data_.step);
+  bool known = false;
   for (std::int64_t number = 0; number < data_.step.rows; ++number) {
-    longest_first_.emplace_back(-parts_.dataset->cost(order.index(number)), number);
+    const std::int64_t cost = parts_.dataset->cost(order.index(number));
+    known = known || cost != 0;
+    longest_first_.emplace_back(-cost, number);
   }
+  if (!known) return longest_first_.clear();
   std::ranges::sort(longest_first_);
 }
 
@@ -119,7 +123,7 @@ void Slot::load_rows() noexcept {
   std::int64_t rows = data_.step.rows, end = std::min(first + rows_per_task_, rows);
   if (first < rows && end == rows) events_.all_claimed(*this);
   if (first >= rows) return;  // a short batch has fewer rows than the graph
-  if (!is_quick()) {
+  if (!longest_first_.empty()) {
     first = longest_first_[static_cast<std::size_t>(first)].second;
     end = first + 1;
   }

@@ -133,7 +133,8 @@ class Slot {
   std::int64_t batch_number_ = -1;
   std::int64_t rows_per_task_;
   std::atomic<std::int64_t> claimed_{0};
-  std::vector<std::pair<std::int64_t, std::int64_t>> longest_first_;  // minus cost, row number
+  std::vector<std::pair<std::int64_t, std::int64_t>>
+      longest_first_;                // minus cost, row; empty: in order
   std::atomic<bool> doomed_{false};  // a row has failed for good: the others need not be loaded
   std::atomic<int> stage_{0};
 };
