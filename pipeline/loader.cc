@@ -288,11 +288,13 @@ void Loader::Ring::record_failures(Slot& slot) {
     double share = static_cast<double>(count) / static_cast<double>(parts.dataset->size());
     bool too_many = policy.max_count >= 0 && count > policy.max_count;
     if (!policy.fail && (too_many || share > policy.max_fraction)) {
-      fail(Error(std::to_string(count) + " of " + std::to_string(parts.dataset->size()) +
-                 " samples are bad, more than " +
-                 (too_many ? "max_count (" + std::to_string(policy.max_count) + ")"
-                           : "max_fraction (" + std::to_string(policy.max_fraction) + ")") +
-                 " allows. Last: " + line)
+      const char* limit = too_many ? "max_count" : "max_fraction";
+      fail(Error(
+               std::to_string(count) + " of " + std::to_string(parts.dataset->size()) +
+               " samples are bad, more than " +
+               (policy.max_name.empty() ? limit : policy.max_name) + " (" +
+               (too_many ? std::to_string(policy.max_count) : std::to_string(policy.max_fraction)) +
+               ") allows. Last: " + line)
                .stage("loader")
                .hint("Mend the data, or allow more bad samples" + where));
     }

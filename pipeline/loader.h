@@ -37,6 +37,7 @@ struct ErrorPolicy {
   bool drop = false;
   double max_fraction = 0.2;       // more bad samples than this share of the data set end the run
   std::int64_t max_count = -1;     // so do more than this many; -1: no such limit
+  std::string max_name{};          // what the user calls that limit, for messages: a program's flag
   int max_attempts = 64;           // how many replacements are tried for one row
   std::filesystem::path ledger{};  // e.g. "errors.jsonl"; empty: kept in memory only
 };

@@ -61,6 +61,7 @@ LoaderOptions for_training(const TrainOptions& o, const Place& place, LoaderOpti
   options.group = o.grad_accum_every;
   options.errors.fail = o.on_error == "fail";
   options.errors.max_fraction = o.max_error_share;
+  options.errors.max_name = "--max-error-share";
   options.errors.ledger = std::filesystem::path(o.results_folder) / ledger_name(place.rank());
   // Where a resumed run really goes on is in its checkpoint; here it keeps the ledger.
   if (o.resume) options.position = Position{.seed = o.seed};
@@ -77,6 +78,7 @@ std::optional<Loader> validation_loader(const TrainOptions& o, const Place& plac
   options.pool = std::make_shared<Pool>(1);
   options.errors.fail = o.on_error == "fail";
   options.errors.max_fraction = o.max_error_share;
+  options.errors.max_name = "--max-error-share";
   return Loader(std::move(share), std::move(options));
 }
 

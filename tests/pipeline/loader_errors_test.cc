@@ -142,6 +142,8 @@ TEST(LoaderErrors, EndTheRunWhenThereAreMoreThanTheBudgetAllows) {
             std::string::npos)
       << message;
   EXPECT_NE(message.find("clips/"), std::string::npos) << message;
+  message = run({.max_fraction = 0.04, .max_name = "--max-error-share"});
+  EXPECT_NE(message.find("more than --max-error-share (0.04"), std::string::npos) << message;
   EXPECT_EQ(run({.max_count = 20}), "");
   EXPECT_NE(run({.max_count = 19}).find("20 of 400 samples are bad, more than max_count (19)"),
             std::string::npos);
