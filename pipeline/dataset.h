@@ -84,9 +84,9 @@ class AnyDataset {
   AnyDataset(std::shared_ptr<const Dataset> dataset) : dataset_(std::move(dataset)) {  // NOLINT
     if (!dataset_) throw Error("a null dataset").kind(ErrorKind::usage);
   }
+  // Implicit, so that Loader(VideoFolder(...)) reads well.
   template <typename D>
-  requires std::derived_from<std::remove_cvref_t<D>, Dataset> AnyDataset(
-      D&& dataset)  // NOLINT: implicit, so that Loader(VideoFolder(...)) reads well
+  requires std::derived_from<std::remove_cvref_t<D>, Dataset> AnyDataset(D&& dataset)  // NOLINT
       : dataset_(std::make_shared<std::remove_cvref_t<D>>(std::forward<D>(dataset))) {}
   template <std::derived_from<Dataset> D>
   AnyDataset(std::shared_ptr<D> dataset)  // NOLINT
