@@ -29,6 +29,7 @@ struct Block {
 
 Schema schema_of(const std::vector<ColumnPlan>& plans) {
   std::vector<Field> fields;
+  fields.reserve(plans.size());
   for (const ColumnPlan& plan : plans) fields.push_back(plan.field);
   return Schema(std::move(fields));
 }
@@ -221,7 +222,7 @@ struct ArrowDataset::State {
   std::int64_t recent_bytes = 0;
 };
 
-ArrowDataset::ArrowDataset(const std::filesystem::path& path, ArrowOptions options)
+ArrowDataset::ArrowDataset(const std::filesystem::path& path, const ArrowOptions& options)
     : state_(std::make_shared<State>(path, options)) {}
 
 std::int64_t ArrowDataset::size() const {

@@ -31,7 +31,7 @@ struct ArrowOptions {
 class ArrowDataset : public Dataset {
  public:
   // Throws if the file is damaged, or if a column is of a type that has no field.
-  explicit ArrowDataset(const std::filesystem::path& path, ArrowOptions options = {});
+  explicit ArrowDataset(const std::filesystem::path& path, const ArrowOptions& options = {});
 
   std::int64_t size() const override;
   const Schema& schema() const override;

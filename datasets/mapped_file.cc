@@ -74,9 +74,11 @@ void MappedFile::advise(Access access) const {
 
 void let_go(std::span<const std::byte> mapped) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  auto begin = (reinterpret_cast<std::uintptr_t>(mapped.data()) + page - 1) / page * page;
-  auto end = reinterpret_cast<std::uintptr_t>(mapped.data() + mapped.size()) / page * page;
-  if (begin < end) (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  const auto before = (page - reinterpret_cast<std::uintptr_t>(mapped.data()) % page) % page;
+  if (mapped.size() <= before) return;
+  const std::size_t whole = (mapped.size() - before) / page * page;
+  auto* begin = const_cast<std::byte*>(mapped.data() + before);  // NOLINT: forgotten, not changed
+  if (whole > 0) (void)::madvise(begin, whole, MADV_DONTNEED);
 }
 
 void read_once(std::span<const std::byte> mapped,

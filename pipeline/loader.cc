@@ -279,7 +279,9 @@ void Loader::Ring::record_failures(Slot& slot) {
     if (!parts.ledger.add(std::move(bad))) continue;
     std::string where = parts.ledger.path().empty() ? "" : ", see " + parts.ledger.path().string();
     if (!policy.fail && lines_logged_ < most_lines) {
-      log(LogLevel::warning, line + (policy.drop ? "; left out" : "; replaced") + where);
+      std::string message = line;
+      log(LogLevel::warning,
+          message.append(policy.drop ? "; left out" : "; replaced").append(where));
       if (++lines_logged_ == most_lines) {
         log(LogLevel::warning, "loader: further bad samples are only recorded" + where);
       }
