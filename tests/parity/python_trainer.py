@@ -3,13 +3,11 @@
 usage: python python_trainer.py --bin build/release/bin        trains on both sides, loads each other's files, compares
        python python_trainer.py --fixture tests/training/python_trainer      writes what weights_test.cc reads
 """
-import argparse
 import contextlib
 import io
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import warnings
 
@@ -20,6 +18,8 @@ from PIL import Image
 from ema_pytorch import EMA
 from muse_maskgit_pytorch import VQGanVAE, VQGanVAETrainer
 
+import both_ways
+from both_ways import relative
 from make_fixtures import TinyVGG
 
 CONFIGS = [
@@ -56,24 +56,6 @@ def reconstruct(model, img):
     model.eval()
     with torch.no_grad():
         return model(img, return_recons=True)
-
-
-def relative(a, b):
-    return ((a - b).norm() / b.norm()).item()
-
-
-class Check:
-    def __init__(self, folder):
-        self.folder, self.failed = folder, 0
-
-    def __call__(self, what, error, limit=1e-5):
-        self.failed += not error <= limit
-        print(f"  {'ok  ' if error <= limit else 'FAIL'} {what}: {error:.2e} (limit {limit:.0e})", flush=True)
-
-    def by_ours(self, program, weights, config, img):
-        torch.save({"config": json.dumps(config), "img": img}, self.folder / "input.pt")
-        subprocess.run([program, weights, self.folder / "input.pt", self.folder / "output.pt"], check=True)
-        return torch.load(self.folder / "output.pt", weights_only=True)["recon"]
 
 
 def from_python(check, bin, config, pictures, results, img):
@@ -122,25 +104,14 @@ def write_fixture(folder):
                 "average": reconstruct(trainer.ema_vae.ema_model, img)}, folder / "reconstructions.pt")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path)
-    parser.add_argument("--fixture", type=pathlib.Path)
-    args = parser.parse_args()
-    if args.fixture:
-        write_fixture(args.fixture)
-    if not args.bin:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        pictures, check = make_pictures(folder / "pictures"), Check(folder)
-        for i, config in enumerate(CONFIGS):
-            print(json.dumps(config))
-            img = torch.rand(2, 3, SIZE, SIZE + 16)
-            from_python(check, args.bin.resolve(), config, pictures, folder / f"python{i}", img)
-            to_python(check, args.bin.resolve(), config, pictures, folder / f"ours{i}", img)
-    sys.exit(f"{check.failed} failed" if check.failed else 0)
+def compare(check, bin, folder):
+    pictures = make_pictures(folder / "pictures")
+    for i, config in enumerate(CONFIGS):
+        print(json.dumps(config))
+        img = torch.rand(2, 3, SIZE, SIZE + 16)
+        from_python(check, bin, config, pictures, folder / f"python{i}", img)
+        to_python(check, bin, config, pictures, folder / f"ours{i}", img)
 
 
 if __name__ == "__main__":
-    main()
+    both_ways.main(__doc__, write_fixture, compare)

@@ -3,13 +3,11 @@
 usage: python python_video_trainer.py --bin build/release/bin        trains on both sides, loads each other's files, goes on
        python python_video_trainer.py --fixture tests/training/python_trainer      writes what weights_test.cc reads
 """
-import argparse
 import contextlib
 import io
 import json
 import pathlib
 import subprocess
-import sys
 import tempfile
 import warnings
 
@@ -20,8 +18,8 @@ from PIL import Image
 from torchvision import transforms
 from magvit2_pytorch import VideoTokenizerTrainer
 
+import both_ways
 from make_video_fixtures import build
-from python_trainer import Check, relative
 
 # Without a perceptual loss: with a VGG inside, the package cannot load its own file.
 CONFIG = dict(image_size=8, layers=["residual", ["compress_space", 6], "compress_time", "attend_time"], codebook_size=16, init_dim=4,
@@ -113,22 +111,11 @@ def write_fixture(folder):
                 "average": reconstruct(trainer.ema_model.ema_model, video)}, folder / "video.reconstructions.pt")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path)
-    parser.add_argument("--fixture", type=pathlib.Path)
-    args = parser.parse_args()
-    if args.fixture:
-        write_fixture(args.fixture)
-    if not args.bin:
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        clips, check = make_clips(folder / "clips"), Check(folder)
-        to_python(check, args.bin.resolve(), clips, folder / "ours")
-        from_python(check, args.bin.resolve(), clips, folder / "theirs")
-        sys.exit(1 if check.failed else 0)
+def compare(check, bin, folder):
+    clips = make_clips(folder / "clips")
+    to_python(check, bin, clips, folder / "ours")
+    from_python(check, bin, clips, folder / "theirs")
 
 
 if __name__ == "__main__":
-    main()
+    both_ways.main(__doc__, write_fixture, compare)

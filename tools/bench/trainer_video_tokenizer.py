@@ -2,7 +2,6 @@
 
 usage: trainer_video_tokenizer.py --folder CLIPS --steps 10 --warm 3 --batch 2 --threads 2 --frames 9 --model JSON --vgg FILE
 """
-import argparse
 import contextlib
 import json
 import os
@@ -11,35 +10,13 @@ import tempfile
 import time
 import warnings
 
+from trainer_common import Clock, arguments
+
 warnings.filterwarnings("ignore")
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, kind in {"folder": str, "steps": int, "warm": int, "batch": int, "threads": int, "frames": int, "model": str,
-                       "vgg": str}.items():
-        parser.add_argument("--" + name, type=kind, required=True)
-    return parser.parse_args()
-
-
-class Clock:
-    """Adds up how long calls take."""
-
-    def __init__(self):
-        self.seconds = 0.0
-
-    def around(self, call):
-        def timed(*args, **kwargs):
-            start = time.perf_counter()
-            try:
-                return call(*args, **kwargs)
-            finally:
-                self.seconds += time.perf_counter() - start
-        return timed
-
-
 def main():
-    args = arguments()
+    args = arguments(__doc__, frames=int, vgg=str)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     import torch
     import vgg as vgg_file
@@ -55,20 +32,17 @@ def main():
         trainer = VideoTokenizerTrainer(tokenizer, dataset_folder=args.folder, num_train_steps=args.warm + args.steps, batch_size=args.batch,
                                         num_frames=args.frames, results_folder=folder + "/results", checkpoints_folder=folder + "/checkpoints")
         data, backward, optimizer = Clock(), Clock(), Clock()
-        batches = cycle(trainer.dataloader)
-
-        class Batches:
-            __next__ = lambda self: data.around(lambda: next(batches))()
+        batches = data.iterator(cycle(trainer.dataloader))
         trainer.accelerator.backward = backward.around(trainer.accelerator.backward)
         for one in (trainer.optimizer, trainer.discr_optimizer):
             one.step = optimizer.around(one.step)
         trainer.ema_model.update = optimizer.around(trainer.ema_model.update)
         for _ in range(args.warm):
-            trainer.train_step(Batches())
+            trainer.train_step(batches)
         data.seconds = backward.seconds = optimizer.seconds = 0.0
         start = time.perf_counter()
         for _ in range(args.steps):
-            trainer.train_step(Batches())
+            trainer.train_step(batches)
         seconds = time.perf_counter() - start
     print(json.dumps({"peer": "magvit2-pytorch", "steps_per_s": args.steps / seconds, "data_wait": data.seconds / seconds,
                       "backward": backward.seconds / seconds, "optimizer": optimizer.seconds / seconds}))
