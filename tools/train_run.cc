@@ -5,9 +5,11 @@
 
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
+#include <millrace/training/stop_signal.h>
 #include <millrace/training/tracker.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <numeric>
@@ -125,6 +127,10 @@ void print_result(const TrainOptions& o, const RunFolder& folder, const Schedule
   std::printf("%s\n", result.dump().c_str());
 }
 
+// A signal that comes before the first step ends the run there, with a checkpoint, unless getting
+// there takes longer than this.
+constexpr std::chrono::seconds patience_before_the_loop{5};
+
 constexpr const char* config_file = "config.toml";
 
 void write_config(const CLI::App& app, const RunFolder& folder) {
@@ -187,6 +193,7 @@ TrainingData::TrainingData(const TrainOptions& o, const Place& place, const AnyD
                               on_device(options, place))) {}
 
 int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& body) {
+  const StopSignal stop(patience_before_the_loop);
   const std::optional<Ranks> ranks = ranks_from_environment();
   if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // rank 0 speaks
   Place place;

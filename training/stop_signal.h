@@ -1,5 +1,7 @@
 // SIGINT and SIGTERM as a wish to stop, which a run looks at between its steps. When nothing looks
 // for too long, `stuck` is called on a thread of its own. A second signal ends the program at once.
+// One may live inside another, as the loop inside its program: a signal that came before counts,
+// and only the inner one's `stuck` is called.
 #pragma once
 
 #include <chrono>
@@ -13,6 +15,8 @@ namespace millrace {
 class StopSignal {
  public:
   StopSignal(std::function<void()> stuck, std::chrono::milliseconds patience);
+  // For what comes before a loop: the program is ended by the signal if no loop begins in time.
+  explicit StopSignal(std::chrono::milliseconds patience);
   // Brings the former handlers back.
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
@@ -25,6 +29,7 @@ class StopSignal {
   void watch(std::chrono::milliseconds patience);
 
   std::function<void()> stuck_;
+  StopSignal* outer_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool over_ = false;

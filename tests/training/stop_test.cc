@@ -2,8 +2,11 @@
 // ends with a whole checkpoint, and what is resumed from it equals a run that was never stopped.
 #include "tests/training/tiny_training.h"
 
+#include <millrace/training/stop_signal.h>
+
 #include <chrono>
 #include <csignal>
+#include <thread>
 #include <utility>
 
 namespace millrace {
@@ -117,6 +120,35 @@ TEST_P(Stop, EndsWithAWholeCheckpointAndLosesNothing) {
   const std::string sample = video() ? "sampled.1.gif" : "5.ema.png";
   EXPECT_FALSE(text_of(folder / sample).empty());
   EXPECT_EQ(text_of(folder / sample), text_of(straight_folder / sample));
+}
+
+// While files are listed and weights are read.
+TEST(StopBeforeTheFirstStep, LeavesACheckpointOfTheBeginning) {
+  TemporaryFolder straight_folder, folder;
+  Training straight{.folder = straight_folder.path()};
+  ASSERT_EQ(straight(), 0);
+  {
+    const StopSignal program(std::chrono::seconds(60));
+    std::raise(SIGTERM);
+    Training run{.folder = folder.path()};
+    ASSERT_EQ(run(), 128 + SIGTERM);
+    EXPECT_TRUE(run.logs.empty());
+  }
+  EXPECT_EQ(read_checkpoint(folder / "checkpoint.0.pt")["step"].as_int(), 0);
+  Training again{.folder = folder.path(), .old = OldRun::resume};
+  ASSERT_EQ(again(), 0);
+  EXPECT_TRUE(same(again.weights, straight.weights));
+}
+
+TEST(StopBeforeTheFirstStep, EndsAProgramThatNeverGetsThere) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const StopSignal program(std::chrono::milliseconds(100));
+        std::raise(SIGTERM);
+        std::this_thread::sleep_for(std::chrono::seconds(60));
+      },
+      testing::KilledBySignal(SIGTERM), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
