@@ -33,7 +33,8 @@ void declare_run_options(CLI::App& app, RunOptions& o) {
   resume->group(run);
   fresh->group(run)->excludes(resume);
   app.add_option("--shard", o.shard, "i/n: the i-th of n parts, for job arrays")->group(run);
-  app.add_option("--shard-rows", o.shard_rows, "files per shard; 0: about 16 MB")
+  app.add_option("--shard-rows", o.shard_rows,
+                 "files per shard; 0: about 16 MB, or for tokens 32 and at most 1024 shards")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->group(run);

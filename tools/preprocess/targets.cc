@@ -52,6 +52,13 @@ std::vector<std::vector<std::int64_t>> split_indices(const std::vector<SplitPart
   return result;
 }
 
+// Tokens are small, but dear: what is killed is to lose little. Of many files a shard holds more,
+// or there would be more shards than a folder should hold.
+std::int64_t token_shard_rows(std::int64_t sources) {
+  constexpr std::int64_t fewest = 32, most_shards = 1024;
+  return std::max(fewest, (sources + most_shards - 1) / most_shards);
+}
+
 CachePlan plan_of(const Job& job, const Schema& schema, const Targets::Target& target) {
   SourceFingerprint fingerprint;
   for (std::int64_t i = 0; i < target.sources; ++i) fingerprint.add(job.source(target.index(i)));
@@ -122,8 +129,7 @@ Targets::Targets(const Job& job, const RunOptions& options, const Schema& schema
                      .fresh = options.fresh};
   bool fixed = std::ranges::all_of(schema, &Field::is_fixed);
   if (cache.shard_rows == 0 && !fixed) cache.shard_rows = job.varying_shard_rows;
-  // Tokens are small, but dear: what is killed is to lose little.
-  if (cache.shard_rows == 0 && job.stage != nullptr) cache.shard_rows = 32;
+  if (cache.shard_rows == 0 && job.stage != nullptr) cache.shard_rows = token_shard_rows(sources);
   std::vector<SplitPart> parts = parse_split(options.split);
   if (parts.empty()) {
     targets_.push_back({.path = options.out, .part = {}, .sources = sources});
