@@ -28,6 +28,9 @@ inline void make_clips(const std::filesystem::path& folder, int count) {
 struct TrainerProgram {
   std::string name, path;
   std::vector<std::string> model;  // flags, with their values
+  // More of them, with which every parameter has a gradient: else Adam takes the rounding errors of
+  // a sum for one, and runs that add in another order part.
+  std::vector<std::string> steady{};
   std::string results_every = "--save-results-every", checkpoint_every = "--checkpoint-every";
   std::string loss = "loss", valid_loss = "valid_ema_loss", average = "ema";
   std::function<void(const std::filesystem::path& folder, int count)> make_media = make_pictures;
@@ -61,7 +64,8 @@ inline TrainerProgram vqgan_program() {
   return {.name = "train_vqgan",
           .path = MILLRACE_TRAIN_VQGAN,
           .model = {"--image-size", "16", "--dim", "16", "--layers", "1", "--discr-layers", "1",
-                    "--codebook-size", "16", "--encdec-num-resnet-blocks", "0"}};
+                    "--codebook-size", "16", "--encdec-num-resnet-blocks", "0"},
+          .steady = {"--dim", "32", "--adversarial-weight", "1"}};
 }
 
 inline TrainerProgram video_tokenizer_program() {
@@ -103,6 +107,7 @@ inline TrainerProgram video_tokenizer_program() {
                     "4",
                     "--discr-start-after-step",
                     "2"},
+          .steady = {"--use-gan", "false"},
           .results_every = "--validate-every-step",
           .checkpoint_every = "--checkpoint-every-step",
           .loss = "total_loss",
