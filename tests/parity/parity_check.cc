@@ -50,6 +50,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--threads", threads, "of LibTorch; fixtures are made with 1")
       ->capture_default_str();
+  app.add_flag(
+      "--as-trained", tolerance.as_trained,
+      "models run as they train by default, not in Python's order of operations: gradients "
+      "and parameters are compared as one vector each");
   app.add_flag("--quiet", quiet, "print failures only");
   CLI11_PARSE(app, argc, argv);
   torch::set_num_threads(threads);

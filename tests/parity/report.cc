@@ -84,7 +84,7 @@ void Report::compare_all(const std::string& what, const NamedTensors& ours,
   for (const auto& [name, tensor] : ours) by_name.emplace(name, tensor);
   double largest = 0;
   for (const auto& [name, tensor] : wanted) largest = std::max(largest, length(tensor));
-  double worst = 0, worst_absolute = 0;
+  double worst = 0, worst_absolute = 0, wanted_square = 0, difference_square = 0;
   std::string worst_name;
   for (const auto& [name, tensor] : wanted) {
     auto found = by_name.find(name);
@@ -97,6 +97,8 @@ void Report::compare_all(const std::string& what, const NamedTensors& ours,
       continue;
     }
     const Difference d = difference(found->second, tensor);
+    difference_square += d.norm * d.norm;
+    wanted_square += length(tensor) * length(tensor);
     double relative = d.norm / std::max(length(tensor), 1e-12);
     if (std::max(length(tensor), length(found->second)) <= floor * largest) relative = 0;
     worst_absolute = std::max(worst_absolute, d.absolute);
@@ -107,6 +109,10 @@ void Report::compare_all(const std::string& what, const NamedTensors& ours,
   for (const auto& [name, tensor] : by_name) {
     if (tensor.defined() && length(tensor) > floor * largest)
       failure(c10::str(what, ": ", name, " is left over"));
+  }
+  if (tolerance_.as_trained) {
+    worst = std::sqrt(difference_square / std::max(wanted_square, 1e-24));
+    worst_name = c10::str(worst_name, ", all as one vector");
   }
   line(what, worst_absolute, worst, limit, c10::str(wanted.size(), " tensors, worst ", worst_name));
 }
