@@ -8,8 +8,6 @@
 #include <millrace/training/models/module_tensors.h>
 #include <millrace/training/weights.h>
 
-#include <cctype>
-
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
 
@@ -20,35 +18,6 @@ namespace {
   throw Error(why).kind(ErrorKind::usage);
 }
 
-// Names, each followed by its size if it has one: residual compress_space:128, or Python's
-// 'residual', ('compress_space', 128), in one piece or cut up at its commas.
-std::vector<VideoLayerSpec> layers_of(const std::vector<std::string>& pieces) {
-  std::vector<VideoLayerSpec> layers;
-  for (const std::string& piece : pieces) {
-    for (std::size_t at = 0; at < piece.size();) {
-      auto run = [&](auto belongs) {
-        const std::size_t begin = at;
-        while (at < piece.size() && belongs(static_cast<unsigned char>(piece[at]))) ++at;
-        return piece.substr(begin, at - begin);
-      };
-      const auto c = static_cast<unsigned char>(piece[at]);
-      if (std::isalpha(c) != 0) {
-        layers.push_back({run([](int x) { return std::isalpha(x) != 0 || x == '_'; })});
-      } else if (std::isdigit(c) != 0 && !layers.empty() && !layers.back().size) {
-        const std::string digits = run([](int x) { return std::isdigit(x) != 0; });
-        if (digits.size() > 9) refuse(c10::str("--layers: ", digits, " is too large"));
-        layers.back().size = std::stoll(digits);
-      } else if (std::string_view(" ,:()[]'\"").find(piece[at]) != std::string_view::npos) {
-        ++at;
-      } else {
-        refuse(c10::str("--layers: cannot read '", piece,
-                        R"('; a layer is residual, or compress_space:128)"));
-      }
-    }
-  }
-  return layers;
-}
-
 std::array<std::int64_t, 3> kernel(const std::vector<std::int64_t>& sizes, const char* flag) {
   if (sizes.size() == 1) return {sizes[0], sizes[0], sizes[0]};
   if (sizes.size() != 3) refuse(c10::str(flag, " is one number or three, not ", sizes.size()));
@@ -57,7 +26,7 @@ std::array<std::int64_t, 3> kernel(const std::vector<std::int64_t>& sizes, const
 
 VideoTokenizerConfig model_of(const VideoTokenizerTrainOptions& o) {
   VideoTokenizerConfig model = o.model;
-  model.layers = layers_of(o.layers);
+  model.layers = parse_video_layers(o.layers);
   model.residual_conv_kernel_size = kernel(o.residual_kernel, "--residual-conv-kernel-size");
   model.input_conv_kernel_size = kernel(o.input_kernel, "--input-conv-kernel-size");
   model.output_conv_kernel_size = kernel(o.output_kernel, "--output-conv-kernel-size");

@@ -1,11 +1,9 @@
 #include "tools/preprocess/model_weights.h"
 
+#include <millrace/datasets/mapped_file.h>
 #include <millrace/pipeline/error.h>
 
 #include <algorithm>
-#include <cctype>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -46,43 +44,19 @@ Dict trained_in(const Dict& all) {
   return average_in(all).empty() ? all : under(all, "online_model.");
 }
 
-std::string read_whole(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  if (!in) throw Error("cannot be read").at(path.string()).kind(ErrorKind::usage);
-  return text.str();
+std::string text_of(const std::filesystem::path& path) {
+  try {
+    const MappedFile file(path);
+    return {reinterpret_cast<const char*>(file.bytes().data()), file.size()};
+  } catch (Error& error) {
+    error.kind(ErrorKind::usage);
+    throw;
+  }
 }
 
 json value_of(const std::string& text) {
   json parsed = json::parse(text, nullptr, false);
   return parsed.is_discarded() ? json(text) : parsed;
-}
-
-// A list of layers however it is written: words, each with its number behind it if it has one.
-json layers_of(const std::vector<std::string>& inputs) {
-  json layers = json::array();
-  std::string word;
-  auto end_word = [&] {
-    if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) != 0) {
-      json& last = layers.empty() ? layers.emplace_back("") : layers.back();
-      if (word.size() < 10) last = {last, std::stoll(word)};
-    } else if (!word.empty()) {
-      layers.push_back(word);
-    }
-    word.clear();
-  };
-  for (const std::string& input : inputs) {
-    for (char c : input) {
-      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
-        word += c;
-      } else {
-        end_word();
-      }
-    }
-    end_word();
-  }
-  return layers;
 }
 
 // The keys of a trainer's config.toml are its flags: those that are arguments of the model are
@@ -94,7 +68,7 @@ json arguments_in(const std::string& text, const json& defaults) {
     std::string name = item.name;
     std::ranges::replace(name, '-', '_');
     if (name == "layers" && defaults.contains(name) && defaults[name].is_array()) {
-      found[name] = layers_of(item.inputs);
+      found[name] = item.inputs;  // the model reads its layers however they are written
       continue;
     }
     json value = json::array();
@@ -106,9 +80,8 @@ json arguments_in(const std::string& text, const json& defaults) {
         to[key] = value;
       }
     };
-    if (name == "max_dim" && item.inputs == std::vector<std::string>{"0"}) continue;  // no limit
-    if (defaults.contains(name) || name == "max_dim") {
-      put(found, name, defaults.value(name, json()));
+    if (defaults.contains(name)) {
+      put(found, name, defaults[name]);
       continue;
     }
     for (const char* group : {"lfq", "vq"}) {
@@ -122,7 +95,7 @@ json arguments_in(const std::string& text, const json& defaults) {
 }
 
 std::string configuration_in(const std::filesystem::path& path, const json& defaults) {
-  const std::string text = read_whole(path);
+  const std::string text = text_of(path);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') return text;
   try {

@@ -4,7 +4,9 @@
 #include <millrace/training/models/video_tokenizer_config.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
+#include <string_view>
 
 namespace millrace {
 
@@ -25,7 +27,13 @@ bool takes_size(const std::string& type) {
   return type.starts_with("compress_") || type == "consecutive_residual";
 }
 
+// Words, or lists of a word and a number.
 std::vector<VideoLayerSpec> layers_of(const json& list) {
+  auto is_text = [](const json& item) { return item.is_string(); };
+  if (list.is_string()) return parse_video_layers({list.get<std::string>()});
+  if (list.is_array() && std::ranges::all_of(list, is_text)) {
+    return parse_video_layers(list.get<std::vector<std::string>>());
+  }
   auto wrong = [](const json& item) {
     refuse(c10::str("layers cannot hold ", item.dump(),
                     R"(; a layer is "residual" or ("compress_space", 128))"));
@@ -33,19 +41,12 @@ std::vector<VideoLayerSpec> layers_of(const json& list) {
   if (!list.is_array()) wrong(list);
   std::vector<VideoLayerSpec> layers;
   for (const json& item : list) {
-    VideoLayerSpec layer;
-    if (item.is_string()) {
-      layer.type = item.get<std::string>();
-    } else if (item.is_array() && !item.empty() && item.size() <= 2 && item[0].is_string()) {
-      layer.type = item[0].get<std::string>();
-      if (item.size() == 2) {
-        if (!item[1].is_number_integer()) wrong(item);
-        layer.size = item[1].get<std::int64_t>();
-      }
-    } else {
-      wrong(item);
-    }
-    layers.push_back(std::move(layer));
+    const bool pair = item.is_array() && !item.empty() && item.size() <= 2 && item[0].is_string();
+    if (!item.is_string() && !pair) wrong(item);
+    layers.push_back({(pair ? item[0] : item).get<std::string>()});
+    if (!pair || item.size() < 2) continue;
+    if (!item[1].is_number_integer()) wrong(item);
+    layers.back().size = item[1].get<std::int64_t>();
   }
   return layers;
 }
@@ -147,17 +148,31 @@ void plain_arguments(Config& c, Visit visit) {
 
 }  // namespace
 
-std::vector<VideoLayerSpec> parse_video_layers(const std::string& text) {
-  std::string list = text;
-  std::ranges::replace(list, '(', '[');
-  std::ranges::replace(list, ')', ']');
-  std::ranges::replace(list, '\'', '"');
-  for (std::size_t at = 0; (at = list.find(",]", at)) != std::string::npos;) list.erase(at, 1);
-  json parsed = json::parse(list, nullptr, false);
-  const bool whole = parsed.is_array() && !(parsed.size() == 2 && parsed[1].is_number());
-  if (!whole) parsed = json::parse("[" + list + "]", nullptr, false);
-  if (!parsed.is_array()) refuse(c10::str("cannot read the layers ", text));
-  return layers_of(parsed);
+std::vector<VideoLayerSpec> parse_video_layers(const std::vector<std::string>& pieces) {
+  std::vector<VideoLayerSpec> layers;
+  for (const std::string& piece : pieces) {
+    for (std::size_t at = 0; at < piece.size();) {
+      auto run = [&](auto belongs) {
+        const std::size_t begin = at;
+        while (at < piece.size() && belongs(static_cast<unsigned char>(piece[at]))) ++at;
+        return piece.substr(begin, at - begin);
+      };
+      const auto c = static_cast<unsigned char>(piece[at]);
+      if (std::isalpha(c) != 0) {
+        layers.push_back({run([](int x) { return std::isalpha(x) != 0 || x == '_'; })});
+      } else if (std::isdigit(c) != 0 && !layers.empty() && !layers.back().size) {
+        const std::string digits = run([](int x) { return std::isdigit(x) != 0; });
+        if (digits.size() > 9) refuse(c10::str("layers: ", digits, " is too large"));
+        layers.back().size = std::stoll(digits);
+      } else if (std::string_view(" ,:()[]'\"").find(piece[at]) != std::string_view::npos) {
+        ++at;
+      } else {
+        refuse(c10::str("layers: cannot read '", piece,
+                        "'; a layer is residual, or compress_space:128"));
+      }
+    }
+  }
+  return layers;
 }
 
 VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
@@ -167,6 +182,7 @@ VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
   Arguments a(object, "");
   plain_arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
   a.take("max_dim", config.max_dim);
+  if (config.max_dim == 0) config.max_dim.reset();
   a.take_sizes("residual_conv_kernel_size", config.residual_conv_kernel_size);
   a.take_sizes("input_conv_kernel_size", config.input_conv_kernel_size);
   a.take_sizes("output_conv_kernel_size", config.output_conv_kernel_size);
@@ -196,7 +212,7 @@ VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
 std::string VideoTokenizerConfig::to_json() const {
   json object;
   plain_arguments(*this, [&](const char* name, const auto& value) { object[name] = value; });
-  if (max_dim) object["max_dim"] = *max_dim;
+  object["max_dim"] = max_dim ? json(*max_dim) : json();
   object["residual_conv_kernel_size"] = residual_conv_kernel_size;
   object["input_conv_kernel_size"] = input_conv_kernel_size;
   object["output_conv_kernel_size"] = output_conv_kernel_size;

@@ -38,7 +38,7 @@ struct VideoTokenizerConfig {
   std::int64_t codebook_size = 0;  // must be given unless `use_fsq`
   std::int64_t channels = 3;
   std::int64_t init_dim = 64;
-  std::optional<std::int64_t> max_dim{};  // unless given: no limit
+  std::optional<std::int64_t> max_dim{};  // unless given, or 0 in JSON: no limit
   std::int64_t dim_cond = 0;              // 0: no conditional layers
   double dim_cond_expansion_factor = 4;
   std::array<std::int64_t, 3> input_conv_kernel_size{7, 7, 7};
@@ -91,8 +91,9 @@ struct VideoTokenizerConfig {
   std::vector<VideoDiscriminatorConfig> multiscale() const;
 };
 
-// A list as Python or JSON writes it: 'residual', ("compress_space", 128). Throws an Error that
-// shows the text.
-std::vector<VideoLayerSpec> parse_video_layers(const std::string& text);
+// Names, each followed by its size if it has one: residual compress_space:128, or as Python and
+// JSON write it, 'residual', ("compress_space", 128); in one piece or cut up at its commas. Throws
+// an Error that shows the text.
+std::vector<VideoLayerSpec> parse_video_layers(const std::vector<std::string>& pieces);
 
 }  // namespace millrace
