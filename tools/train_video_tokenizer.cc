@@ -77,6 +77,9 @@ void add_model_options(CLI::App& app, VideoTokenizerTrainOptions& o) {
   add("--init-dim", model.init_dim, "channels before the first layer");
   add("--max-dim", o.max_dim, "channels grow no further; 0: as they will")
       ->check(CLI::NonNegativeNumber);
+  add("--dim-cond", model.dim_cond, "size of the condition of cond_ layers");
+  add("--dim-cond-expansion-factor", model.dim_cond_expansion_factor,
+      "what those layers are given is so many times larger");
   add("--residual-conv-kernel-size", o.residual_kernel, "of residual layers: one number, or three");
   add("--input-conv-kernel-size", o.input_kernel, "before the first layer: time, height, width");
   add("--output-conv-kernel-size", o.output_kernel, "after the last one");
@@ -136,6 +139,12 @@ void add_discriminator_options(CLI::App& app, VideoTokenizerTrainOptions& o) {
   VideoTokenizerConfig& model = o.model;
   add("--use-gan", model.use_gan, "false: without discriminators");
   add("--adversarial-loss-weight", model.adversarial_loss_weight, "0: without, too");
+  app.add_option(
+         "--adversarial-weight", o.stage.adversarial_weight,
+         "of all discriminators, times the weights of each: beside the perceptual loss that "
+         "they are weighed against 1, without --vgg beside the reconstruction 0.1")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Discriminators");
   add("--grad-penalty-loss-weight", model.grad_penalty_loss_weight, "keeps its slope near 1");
   add("--discr-dim", o.discr.dim, "a quarter of its first channels; 0: the tokenizer's last");
   add("--discr-max-dim", o.discr.max_dim, "its channels grow no further");

@@ -102,6 +102,8 @@ TEST_P(TrainVideoTokenizer, SaysInOneLineWhatIsWrong) {
   expect(2, arguments("a", 4, {"--layers", "residual,compres_space"}), "layer type compres_space");
   expect(2, arguments("a", 4, {"--layers", "residual;attend_time"}), "cannot read 'residual;att");
   expect(2, arguments("a", 4, {"--layers", "cond_residual"}), "dim_cond must be given");
+  expect(2, arguments("a", 4, {"--layers", "cond_residual", "--dim-cond", "3"}),
+         "a folder does not");
   expect(2, arguments("a", 4, {"--image-size", "9"}), "image_size must be a multiple of 2");
   expect(2, arguments("a", 4, {"--dataset-type", "sounds"}), "--dataset-type: sounds not in {");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));

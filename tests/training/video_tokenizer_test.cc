@@ -5,8 +5,10 @@
 #include <millrace/training/models/video_tokenizer.h>
 
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <torch/torch.h>
 
 namespace millrace {
@@ -107,15 +109,20 @@ TEST(VideoTokenizer, ConfigurationGoesThroughJsonAndLayersAreWrittenAsInPython) 
   EXPECT_EQ(again.to_json(), config.to_json());
   for (const char* text : {R"("residual", ("compress_space", 128), ('compress_time',))",
                            R"(['residual', ["compress_space", 128], "compress_time"])",
-                           R"(("residual", ("compress_space", 128), "compress_time",))"}) {
-    const std::vector<VideoLayerSpec> layers = parse_video_layers(text);
-    ASSERT_EQ(layers.size(), 3U) << text;
-    EXPECT_EQ(layers[1].type, "compress_space");
-    EXPECT_EQ(layers[1].size, 128);
-    EXPECT_FALSE(layers[2].size.has_value());
+                           R"(("residual", ("compress_space", 128), "compress_time",))",
+                           "residual compress_space:128,compress_time"}) {
+    const nlohmann::json given{{"image_size", 8}, {"codebook_size", 4}, {"layers", text}};
+    for (const auto& layers :
+         {parse_video_layers({text}), VideoTokenizerConfig::from_json(given.dump()).layers}) {
+      ASSERT_EQ(layers.size(), 3U) << text;
+      EXPECT_EQ(layers[1].type, "compress_space");
+      EXPECT_EQ(layers[1].size, 128);
+      EXPECT_FALSE(layers[2].size.has_value());
+    }
   }
-  EXPECT_EQ(parse_video_layers(R"(("compress_space", 128))").size(), 1U);
-  EXPECT_THROW(parse_video_layers("residual, ("), Error);
+  EXPECT_EQ(parse_video_layers({R"([["compress_space")", "128]]"}).at(0).size, 128);
+  EXPECT_THROW(parse_video_layers({"residual; residual"}), Error);
+  EXPECT_THROW(parse_video_layers({"compress_space:1234567890"}), Error);
 }
 
 // In the package these layers cannot run, or not unless the last one is conditional too.
@@ -167,6 +174,82 @@ TEST(VideoTokenizer, TrainingAndCompatDifferInRoundingAlone) {
     ASSERT_EQ(ours.sizes(), python.sizes());
     EXPECT_LT((ours - python).norm().item<double>(), 1e-5 * python.norm().item<double>());
   }
+}
+
+// Every layer that changes shapes, and every discriminator, in both layouts.
+TEST(VideoTokenizer, ChannelsLastDiffersInRoundingAlone) {
+  auto run = [](bool channels_last, std::int64_t frames) {
+    torch::manual_seed(6);
+    VideoTokenizerConfig config = tiny();
+    config.init_dim = 16;
+    config.layers = {{"residual"},
+                     {"compress_space", 18},
+                     {"attend_space"},
+                     {"compress_time"},
+                     {"consecutive_residual", 1},
+                     {"linear_attend_space"},
+                     {"gateloop_time"},
+                     {"attend_time"},
+                     {"cond_residual"}};
+    config.dim_cond = 3;
+    config.image_size = 16;
+    config.discr_kwargs->dim = config.discr_kwargs->max_dim = 8;
+    config.discr_kwargs->antialiased_downsample = true;
+    config.multiscale_discrs = {{.dim = 2, .max_dim = 8, .linear_attn_heads = 1, .scale = 2}};
+    VideoTokenizer model(config);
+    model->set_channels_last(channels_last);
+    const torch::Tensor video = torch::rand({2, 3, frames, 16, 16});
+    VideoLossOptions options{.video = {.cond = torch::randn({2, 3})}};
+    const torch::Tensor codes = model->tokenize(video, options.video);
+    VideoGeneratorLoss loss = model->generator_loss(video, options);
+    loss.backward();
+    const VideoDiscriminatorLoss real_or_fake = model->discriminator_loss(video, options);
+    real_or_fake.total.backward();
+    std::vector<torch::Tensor> found{loss.total.reshape({1}), real_or_fake.total.reshape({1})};
+    for (const auto& [name, parameter] : parameter_tensors(*model)) {
+      EXPECT_TRUE(parameter.is_contiguous()) << name;
+      if (parameter.grad().defined()) found.push_back(parameter.grad().flatten());
+    }
+    return std::pair(codes, torch::cat(found).detach());
+  };
+  for (std::int64_t frames : {1, 5}) {
+    const auto [codes, plain] = run(false, frames);
+    const auto [last_codes, last] = run(true, frames);
+    EXPECT_TRUE(torch::equal(last_codes, codes));
+    ASSERT_EQ(last.sizes(), plain.sizes());
+    EXPECT_LT((last - plain).norm().item<double>(), 1e-5 * plain.norm().item<double>()) << frames;
+  }
+}
+
+// In the package the discriminator counts fully then, and drowns the reconstruction.
+TEST(VideoTokenizer, WithoutAPerceptualLossDiscriminatorsAreWeighedAgainstTheReconstruction) {
+  torch::manual_seed(7);
+  VideoTokenizerConfig config = tiny();
+  config.separate_first_frame_encoding = true;
+  VideoTokenizer model(config);
+  const torch::Tensor video = torch::rand({2, 3, 3, 8, 8});
+  auto slopes = [&](bool adversarial, bool weigh) {
+    model->zero_grad();
+    torch::manual_seed(8);  // the frames that the discriminator sees
+    VideoGeneratorLoss loss = model->generator_loss(
+        video, {.adversarial = adversarial, .weigh_against_reconstruction = weigh});
+    loss.backward();
+    std::vector<torch::Tensor> last;
+    for (const auto& [name, parameter] : parameter_tensors(*model)) {
+      const bool weight = name == "conv_out.conv.weight" || name == "conv_out_first_frame.weight";
+      if (weight) last.push_back(parameter.grad().flatten().clone());
+    }
+    EXPECT_EQ(last.size(), 2U);
+    return std::pair(torch::cat(last), loss.adaptive_weight.item<double>());
+  };
+  const torch::Tensor reconstruction = slopes(false, false).first;
+  const auto [whole, one] = slopes(true, false);
+  const auto [weighed, weight] = slopes(true, true);
+  EXPECT_EQ(one, 1);
+  const torch::Tensor adversarial = whole - reconstruction;
+  const double ratio = reconstruction.norm().item<double>() / adversarial.norm().item<double>();
+  EXPECT_NEAR(weight, ratio, 1e-3 * ratio);
+  EXPECT_TRUE(torch::allclose(weighed, reconstruction + adversarial * weight, 1e-3, 1e-7));
 }
 
 // The package's loss never asks them.

@@ -29,6 +29,16 @@ torch::Tensor space_to_depth(const torch::Tensor& x) {
       .reshape({x.size(0), -1, height, width});
 }
 
+// The same, where channels lie last.
+torch::Tensor space_to_depth_channels_last(const torch::Tensor& x) {
+  const std::int64_t height = x.size(2) / 2, width = x.size(3) / 2;
+  return x.permute({0, 2, 3, 1})
+      .reshape({x.size(0), height, 2, width, 2, x.size(1)})
+      .permute({0, 1, 3, 5, 2, 4})
+      .reshape({x.size(0), height, width, -1})
+      .permute({0, 3, 1, 2});
+}
+
 }  // namespace
 
 Blur::Blur() : filter_(register_buffer("f", torch::tensor({1.F, 2.F, 1.F}))) {}
@@ -99,7 +109,8 @@ torch::Tensor VideoDiscriminator::run(Block& block, const torch::Tensor& picture
   x = torch::leaky_relu(block.second->forward(x), slope);
   if (block.downsample) {
     if (block.blur) x = block.blur->forward(x);
-    x = block.downsample->forward(space_to_depth(x));
+    const bool last = channels_last_ && lies_channels_last(x);
+    x = block.downsample->forward(last ? space_to_depth_channels_last(x) : space_to_depth(x));
   }
   x = (x + residual) * std::sqrt(0.5);
   x = block.attention->forward(x, {}) + x;
@@ -107,7 +118,7 @@ torch::Tensor VideoDiscriminator::run(Block& block, const torch::Tensor& picture
 }
 
 torch::Tensor VideoDiscriminator::forward(const torch::Tensor& pictures) {
-  torch::Tensor x = pictures;
+  torch::Tensor x = channels_last_ ? channels_last(pictures) : pictures;
   for (Block& block : blocks_) x = run(block, x);
   x = torch::leaky_relu(last_->forward(x), slope);
   return project(logits_, x.flatten(1)).squeeze(-1);

@@ -25,6 +25,8 @@ class VideoDiscriminator : public torch::nn::Module {
   // Every frame of [batch, channels, frames, height, width], made smaller by the configured scale,
   // to [batch * frames].
   torch::Tensor forward_video(const torch::Tensor& video);
+  // See Note [channels last].
+  void set_channels_last(bool channels_last) { channels_last_ = channels_last; }
 
  private:
   struct Block {
@@ -37,9 +39,10 @@ class VideoDiscriminator : public torch::nn::Module {
 
   // Gives the block's module too.
   std::pair<Block, ModulePointer> make_block(std::int64_t in, std::int64_t out, bool last) const;
-  static torch::Tensor run(Block& block, const torch::Tensor& pictures);
+  torch::Tensor run(Block& block, const torch::Tensor& pictures);
 
   VideoDiscriminatorConfig config_;
+  bool channels_last_ = false;
   std::vector<Block> blocks_;
   torch::nn::Conv2d last_{nullptr};
   torch::nn::Linear logits_{nullptr};

@@ -170,16 +170,28 @@ class SpaceDownsample : public VideoLayer {
   nn::Conv2d conv_;
 };
 
+// A convolution over the frames of each pixel, as one over the video: its weights are the same.
+torch::Tensor over_time(const nn::Conv1d& conv, const torch::Tensor& video, std::int64_t stride) {
+  const torch::Tensor weight = conv->weight.unsqueeze(-1).unsqueeze(-1);
+  const std::array<std::int64_t, 3> strides{stride, 1, 1}, none{0, 0, 0}, one{1, 1, 1};
+  return torch::conv3d(video, weight, conv->bias, strides, none, one);
+}
+
 class TimeDownsample : public VideoLayer {
  public:
-  TimeDownsample(std::int64_t in, std::int64_t out)
-      : conv_(register_module("conv", nn::Conv1d(nn::Conv1dOptions(in, out, 3).stride(2)))) {}
+  TimeDownsample(std::int64_t in, std::int64_t out, bool compat)
+      : conv_(register_module("conv", nn::Conv1d(nn::Conv1dOptions(in, out, 3).stride(2)))),
+        compat_(compat) {}
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& /*cond*/) override {
+    if (!compat_ && lies_channels_last(x)) {
+      return over_time(conv_, torch::pad(x, {0, 0, 0, 0, 2, 0}), 2);
+    }
     return pixels_from_batch(conv_->forward(torch::pad(pixels_as_batch(x), {2, 0})), x);
   }
 
  private:
   nn::Conv1d conv_;
+  bool compat_;
 };
 
 // Weights such that all of the `copies` pixels made of one begin alike.
@@ -203,34 +215,56 @@ torch::Tensor depth_to_space(const torch::Tensor& x) {
       .reshape({x.size(0), -1, height * 2, width * 2});
 }
 
+// The same, where channels lie last.
+torch::Tensor depth_to_space_channels_last(const torch::Tensor& x) {
+  const std::int64_t height = x.size(2), width = x.size(3);
+  return x.permute({0, 2, 3, 1})
+      .reshape({x.size(0), height, width, -1, 2, 2})
+      .permute({0, 1, 4, 2, 5, 3})
+      .reshape({x.size(0), height * 2, width * 2, -1})
+      .permute({0, 3, 1, 2});
+}
+
 class SpaceUpsample : public VideoLayer {
  public:
-  SpaceUpsample(std::int64_t in, std::int64_t out) : conv_(nn::Conv2dOptions(in, out * 4, 1)) {
+  SpaceUpsample(std::int64_t in, std::int64_t out, bool compat)
+      : conv_(nn::Conv2dOptions(in, out * 4, 1)), compat_(compat) {
     register_module("net", named({{"0", conv_.ptr()}}));
     start_alike(conv_, 4);
   }
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& /*cond*/) override {
     const torch::Tensor y = torch::silu(conv_->forward(packed_frames(x)));
-    return frames_from_batch(depth_to_space(y), x.size(0));
+    const bool last = !compat_ && lies_channels_last(y);
+    return frames_from_batch(last ? depth_to_space_channels_last(y) : depth_to_space(y), x.size(0));
   }
 
  private:
   nn::Conv2d conv_;
+  bool compat_;
 };
 
 class TimeUpsample : public VideoLayer {
  public:
-  TimeUpsample(std::int64_t in, std::int64_t out) : conv_(nn::Conv1dOptions(in, out * 2, 1)) {
+  TimeUpsample(std::int64_t in, std::int64_t out, bool compat)
+      : conv_(nn::Conv1dOptions(in, out * 2, 1)), compat_(compat) {
     register_module("net", named({{"0", conv_.ptr()}}));
     start_alike(conv_, 2);
   }
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& /*cond*/) override {
+    if (!compat_ && lies_channels_last(x)) {
+      const torch::Tensor y = torch::silu(over_time(conv_, x, 1));
+      // [batch, frames, height, width, channels, 2] to [batch, frames, 2, height, width, channels]
+      const torch::Tensor apart =
+          y.permute({0, 2, 3, 4, 1}).unflatten(4, {-1, 2}).permute({0, 1, 5, 2, 3, 4});
+      return apart.flatten(1, 2).permute({0, 4, 1, 2, 3});
+    }
     const torch::Tensor y = torch::silu(conv_->forward(pixels_as_batch(x)));
     return pixels_from_batch(y.unflatten(1, {-1, 2}).transpose(2, 3).flatten(2), x);
   }
 
  private:
   nn::Conv1d conv_;
+  bool compat_;
 };
 
 VideoLayerPointer make(const VideoTokenizerConfig& config, const VideoLayerSpec& spec,
@@ -245,12 +279,12 @@ VideoLayerPointer make(const VideoTokenizerConfig& config, const VideoLayerSpec&
     return std::make_shared<ConditionalResidual>(dim, kernel, config.expanded_cond());
   }
   if (type == "compress_space") {
-    if (decoder) return std::make_shared<SpaceUpsample>(dim_out, dim);
+    if (decoder) return std::make_shared<SpaceUpsample>(dim_out, dim, config.compat);
     return std::make_shared<SpaceDownsample>(dim, dim_out);
   }
   if (type == "compress_time") {
-    if (decoder) return std::make_shared<TimeUpsample>(dim_out, dim);
-    return std::make_shared<TimeDownsample>(dim, dim_out);
+    if (decoder) return std::make_shared<TimeUpsample>(dim_out, dim, config.compat);
+    return std::make_shared<TimeDownsample>(dim, dim_out, config.compat);
   }
   return make_attention_layer(config, type, dim);
 }
@@ -259,6 +293,17 @@ VideoLayerPointer make(const VideoTokenizerConfig& config, const VideoLayerSpec&
 
 torch::Tensor packed(const torch::Tensor& x) {
   return x.is_contiguous(x.suggest_memory_format()) ? x : torch::cat({x}, 0);
+}
+
+bool lies_channels_last(const torch::Tensor& x) {
+  const auto format =
+      x.dim() == 5 ? torch::MemoryFormat::ChannelsLast3d : torch::MemoryFormat::ChannelsLast;
+  return x.is_contiguous(format) && !x.is_contiguous();
+}
+
+torch::Tensor channels_last(const torch::Tensor& x) {
+  return x.contiguous(x.dim() == 5 ? torch::MemoryFormat::ChannelsLast3d
+                                   : torch::MemoryFormat::ChannelsLast);
 }
 
 ModulePointer named(const std::vector<std::pair<std::string, ModulePointer>>& children) {

@@ -23,6 +23,13 @@ ModulePointer named(const std::vector<std::pair<std::string, ModulePointer>>& ch
 // sums are rounded depends on it.
 torch::Tensor packed(const torch::Tensor& x);
 
+// Note [channels last]: on a CPU convolutions run sooner if the channels of a pixel lie side by
+// side in memory. A model that is told so hands its layers videos that lie like that, and layers
+// give on what they get: they change shapes without going back to planes. With `compat` everything
+// lies as in the package, where attention may leave channels last and the next layer does not care.
+bool lies_channels_last(const torch::Tensor& x);
+torch::Tensor channels_last(const torch::Tensor& x);
+
 class VideoLayer : public torch::nn::Module {
  public:
   // `cond`: [batch, size], for conditional layers; others do not look at it.

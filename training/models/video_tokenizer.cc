@@ -98,6 +98,16 @@ VideoTokenizerImpl::VideoTokenizerImpl(VideoTokenizerConfig config) : config_(st
   register_module("multiscale_discrs", named(others));
 }
 
+void VideoTokenizerImpl::set_channels_last(bool channels_last) {
+  channels_last_ = channels_last && !config_.compat;
+  discriminator_->set_channels_last(channels_last_);
+  for (const auto& one : multiscale_) one->set_channels_last(channels_last_);
+}
+
+torch::Tensor VideoTokenizerImpl::laid_out(const torch::Tensor& video) const {
+  return channels_last_ ? channels_last(video) : video;
+}
+
 torch::Tensor VideoTokenizerImpl::as_video(const torch::Tensor& pictures,
                                            bool contains_first_frame) const {
   if (pictures.dim() == 4) return as_video(pictures.unsqueeze(2), true);
@@ -136,13 +146,15 @@ torch::Tensor VideoTokenizerImpl::encode(const torch::Tensor& video, const Video
     if (rest > 0) x = torch::cat({x, conv_in_->forward(video.narrow(2, 1, rest))}, 2);
     x = pad_front(x, padding);
   } else {
-    x = conv_in_->forward(options.contains_first_frame ? pad_front(video, padding) : video);
+    const torch::Tensor whole = laid_out(video);
+    x = conv_in_->forward(options.contains_first_frame ? pad_front(whole, padding) : whole);
   }
   return run(encoder_, x, cond);
 }
 
 torch::Tensor VideoTokenizerImpl::run(const std::vector<std::shared_ptr<VideoLayer>>& layers,
                                       torch::Tensor x, const torch::Tensor& cond) const {
+  x = laid_out(x);
   for (const auto& layer : layers) {
     x = recompute_
             ? recomputed([layer](const auto& in, const auto& by) { return layer->forward(in, by); },

@@ -60,6 +60,9 @@ struct VideoLossOptions {
   bool gradient_penalty = true;
   // In the generator's loss: false leaves the discriminators out, as if their weight were 0.
   bool adversarial = true;
+  // Without a perceptual loss, weigh the adversarial ones against the reconstruction's, and not at
+  // all as in the package. Not with `compat`.
+  bool weigh_against_reconstruction = false;
   // In place of the configured weights.
   std::optional<double> adversarial_loss_weight{}, multiscale_adversarial_loss_weight{};
 };
@@ -75,6 +78,10 @@ class VideoTokenizerImpl : public torch::nn::Module {
   // Layers keep only what they are given, and run again in the backward pass: less memory for a
   // third more time, and the same gradients.
   void set_recompute(bool recompute) { recompute_ = recompute; }
+
+  // Videos lie in memory with their channels last, or as they are given. The same sums in another
+  // order; on a CPU sooner. Not with `compat`.
+  void set_channels_last(bool channels_last);
 
   // [batch, channels, height, width] as a video of one frame; a video as it is. Throws an Error
   // that names the size if the model cannot take it.
@@ -104,6 +111,9 @@ class VideoTokenizerImpl : public torch::nn::Module {
   std::vector<torch::Tensor> multiscale_parameters(std::size_t which) const;
 
  private:
+  // What the adversarial losses are weighed by: of the last convolutions.
+  std::vector<torch::Tensor> last_weights() const;
+  torch::Tensor laid_out(const torch::Tensor& video) const;
   torch::Tensor condition(torch::nn::Linear& stem, const torch::Tensor& cond, std::int64_t batch);
   torch::Tensor run(const std::vector<std::shared_ptr<VideoLayer>>& layers, torch::Tensor x,
                     const torch::Tensor& cond) const;
@@ -127,7 +137,7 @@ class VideoTokenizerImpl : public torch::nn::Module {
   Fsq fsq_{nullptr};
   std::shared_ptr<VideoDiscriminator> discriminator_;
   std::vector<std::shared_ptr<VideoDiscriminator>> multiscale_;
-  bool recompute_ = false;
+  bool recompute_ = false, channels_last_ = false;
   PerceptualNet perceptual_net_;
   std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();
 };

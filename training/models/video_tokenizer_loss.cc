@@ -95,12 +95,17 @@ struct VideoTokenizerImpl::Parts {
   void add(const torch::Tensor& gradient) {
     by_fake = by_fake.defined() ? by_fake + gradient : gradient;
   }
-  // |d loss / d weight| for a loss whose gradient of the reconstruction is known.
-  torch::Tensor norm(const torch::Tensor& gradient, const torch::Tensor& weight) const {
-    const torch::Tensor by_weight =
-        torch::autograd::grad({fake}, {weight}, {gradient}, /*retain_graph=*/true,
-                              /*create_graph=*/false, /*allow_unused=*/true)[0];
-    return by_weight.defined() ? by_weight.norm() : torch::zeros({}, fake.options());
+  // |d loss / d weights| for a loss whose gradient of the reconstruction is known.
+  torch::Tensor norm(const torch::Tensor& gradient,
+                     const std::vector<torch::Tensor>& weights) const {
+    torch::Tensor squares = torch::zeros({}, fake.options());
+    for (const torch::Tensor& by_weight :
+         torch::autograd::grad({fake}, weights, {gradient}, /*retain_graph=*/true,
+                               /*create_graph=*/false, /*allow_unused=*/true)) {
+      if (weights.size() == 1 && by_weight.defined()) return by_weight.norm();
+      if (by_weight.defined()) squares = squares + by_weight.square().sum();
+    }
+    return squares.sqrt();
   }
 };
 
@@ -112,6 +117,14 @@ torch::Tensor VideoTokenizerImpl::draw_frames(const torch::Tensor& video,
                               -std::numeric_limits<double>::infinity());
   }
   return std::get<1>(drawn.topk(1, -1)).squeeze(-1).to(video.device());
+}
+
+// The package looks at the last convolution alone, also where the first frame has one of its own:
+// then a discriminator that was shown first frames has no slope there, and counts a thousand times.
+std::vector<torch::Tensor> VideoTokenizerImpl::last_weights() const {
+  std::vector<torch::Tensor> weights{conv_out_->weight()};
+  if (conv_out_first_) weights.push_back(conv_out_first_->weight);
+  return weights;
 }
 
 torch::Tensor VideoTokenizerImpl::perceptual_loss(const torch::Tensor& fake,
@@ -137,7 +150,7 @@ void VideoTokenizerImpl::add_perceptual(Parts& parts, VideoGeneratorLoss& loss,
   const torch::Tensor perceptual = perceptual_loss(parts.leaf, pick(parts.real, parts.frames));
   const torch::Tensor gradient = parts.spread(torch::autograd::grad({perceptual}, {parts.leaf})[0]);
   if (is_training() && options.adversarial && (config_.has_gan() || config_.has_multiscale())) {
-    parts.weighed_against = parts.norm(gradient, conv_out_->weight());
+    parts.weighed_against = parts.norm(gradient, last_weights());
   }
   loss.perceptual = perceptual.detach();
   loss.total = loss.total + loss.perceptual * config_.perceptual_loss_weight;
@@ -155,7 +168,7 @@ void VideoTokenizerImpl::add_adversarial(Parts& parts, VideoGeneratorLoss& loss,
       {adversarial}, {parts.leaf}, {}, /*retain_graph=*/options.discriminator_gradients)[0]);
   torch::Tensor weight = torch::ones({}, parts.fake.options());
   if (parts.weighed_against.defined()) {
-    const torch::Tensor own = parts.norm(gradient, conv_out_->weight());
+    const torch::Tensor own = parts.norm(gradient, last_weights());
     const torch::Tensor ratio = (parts.weighed_against / own.clamp_min(1e-3)).clamp_max(1e3);
     weight = torch::where(ratio.isnan(), weight, ratio);
   }
@@ -185,7 +198,7 @@ void VideoTokenizerImpl::add_multiscale(Parts& parts, VideoGeneratorLoss& loss,
     const torch::Tensor gradient = torch::autograd::grad({adversarial}, {video})[0];
     torch::Tensor weight = torch::ones({}, parts.fake.options());
     if (parts.weighed_against.defined()) {
-      const torch::Tensor own = parts.norm(gradient, conv_out_->weight());
+      const torch::Tensor own = parts.norm(gradient, last_weights());
       weight = (parts.weighed_against / own.clamp_min(1e-5)).clamp_max(1e3);
     }
     loss.multiscale.push_back(adversarial.detach());
@@ -206,7 +219,7 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video
                                                       const VideoLossOptions& options) {
   if (config_.compat) return generator_loss_as_in_python(video, options);
   VideoGeneratorLoss loss;
-  Parts parts{.real = as_video(video, options.video.contains_first_frame), .fake = {}};
+  Parts parts{.real = laid_out(as_video(video, options.video.contains_first_frame)), .fake = {}};
   parts.weights = frame_weights(options.valid_frames, parts.real);
   const Quantized quantized = quantize(encode(parts.real, options.video), options.valid_frames);
   parts.fake = decode(quantized.features, options.video);
@@ -229,6 +242,12 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video
         torch::full_like(quantized.loss, config_.quantizer_aux_loss_weight));
   }
   add_perceptual(parts, loss, options);
+  if (options.weigh_against_reconstruction && options.adversarial && is_training() &&
+      !parts.weighed_against.defined()) {
+    parts.weighed_against = parts.norm(
+        torch::autograd::grad({reconstruction}, {parts.fake}, {}, /*retain_graph=*/true)[0],
+        last_weights());
+  }
   add_adversarial(parts, loss, options);
   add_multiscale(parts, loss, options);
   if (parts.by_fake.defined()) {

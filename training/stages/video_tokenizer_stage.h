@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct VideoTokenizerStageOptions {
       .kind = OptimizerKind::adamw, .lr = 1e-5, .betas = {0.9, 0.99}, .weight_decay = 0.01};
   double max_grad_norm = 0;  // of the generator, and of each discriminator; 0: not clipped
   std::int64_t apply_gradient_penalty_every = 4;
+  // How much of the adversarial losses there is, beside the loss that they are weighed against; by
+  // default 1 beside the perceptual loss, as in Python, and less beside the reconstruction alone.
+  std::optional<double> adversarial_weight{};
   std::int64_t discr_start_after_step = 0;   // until then without discriminators
   std::int64_t validate_every_step = 100;    // sampled.<n>.gif counts these
   std::int64_t num_save_recons = 1;          // clips in it, one below the other
@@ -64,6 +68,7 @@ class VideoTokenizerStage : public Stage {
 
   // Without frames that are filling in every row.
   Clips clips(const Batch& batch) const;
+  double adversarial_weight() const;
   void timed(const std::function<void()>& backward);
   Optimizer make_optimizer(std::vector<torch::Tensor> parameters) const;
   Logs generator_step(const Clips& clips, const MicroStep& micro);
