@@ -26,8 +26,8 @@ Schema schema_of(const AudioFolderOptions& options) {
     throw Error("AudioFolder: " + problem).kind(ErrorKind::usage);
   };
   if (options.sample_rate_hz < 0 || options.channels < 0 || options.samples < 0 ||
-      options.max_samples < 0) {
-    refuse("sample_rate_hz, channels, samples and max_samples must not be negative");
+      options.max_samples < 0 || options.min_samples < 0) {
+    refuse("sample_rate_hz, channels and numbers of samples must not be negative");
   }
   if (options.channels > options.limits.channels) {
     refuse("channels (" + std::to_string(options.channels) + ") is more than the limit of " +
@@ -62,6 +62,13 @@ Shape sound_shape(const AudioFolderOptions& options, const AudioInfo& info, std:
   return {options.channels > 0 ? options.channels : info.channels, samples};
 }
 
+Status check_length(const AudioFolderOptions& options, std::int64_t samples) {
+  if (samples >= options.min_samples) return {};
+  return Error("the sound has " + std::to_string(samples) + " samples, fewer than " +
+               std::to_string(options.min_samples))
+      .stage("audio");
+}
+
 Status load_window(const AudioFolderOptions& options, AudioScratch& scratch,
                    const LoadContext& context, Sample& sample) {
   const AudioInfo& info = scratch.reader.info();
@@ -79,7 +86,8 @@ Status load_window(const AudioFolderOptions& options, AudioScratch& scratch,
   AudioResult result;
   Status status = scratch.reader.decode(decode, to.as<float>(), result);
   sample.out("valid_samples").as<std::int64_t>()[0] = result.valid;
-  return status;
+  if (!status.ok()) return status;
+  return check_length(options, result.valid);
 }
 
 Status load_whole(const AudioFolderOptions& options, AudioScratch& scratch, Sample& sample) {
@@ -87,6 +95,7 @@ Status load_whole(const AudioFolderOptions& options, AudioScratch& scratch, Samp
   AudioResult result;
   Status status = scratch.reader.decode_all(decode, scratch.sound, result);
   if (!status.ok()) return status;
+  if (status = check_length(options, result.valid); !status.ok()) return status;
   const std::int64_t kept =
       options.max_samples > 0 ? std::min(result.valid, options.max_samples) : result.valid;
   Shape shape = sound_shape(options, scratch.reader.info(), kept);

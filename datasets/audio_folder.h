@@ -5,8 +5,9 @@
 //                               .window = AudioWindow::random, .text = TextBeside::required});
 //   AudioFolder listed("songs", {.sample_rate_hz = 24'000, .table = "songs/captions.csv"});
 //
-// A table is CSV with a line of column names, or one JSON object per line (.jsonl). Paths in it are
-// below the folder. A file may have several lines; its samples then differ in the caption.
+// A table is CSV with a line of column names, one JSON object per line (.jsonl), or an Arrow file
+// (.arrow) with two columns of texts. Paths in it are below the folder. A file may have several
+// lines; its samples then differ in the caption.
 #pragma once
 
 #include <millrace/datasets/caption_options.h>
@@ -32,6 +33,7 @@ struct AudioFolderOptions {
   int channels = 1;              // 1: mixed to one, as loud as before; 0: each file's own
   std::int64_t samples = 0;      // of a window; 0: the whole file, up to max_samples
   std::int64_t max_samples = 0;  // of a whole file: what is longer is cut; 0: not
+  std::int64_t min_samples = 0;  // what has fewer is an error of its sample
   AudioWindow window = AudioWindow::first;
   TextBeside text = TextBeside::none;
   std::filesystem::path table{};  // instead of texts beside the files

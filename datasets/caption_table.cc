@@ -1,5 +1,6 @@
 #include "caption_table.h"
 
+#include <millrace/datasets/arrow_dataset.h>
 #include <millrace/datasets/file_bytes.h>
 #include <millrace/datasets/file_list.h>
 #include <millrace/datasets/printable.h>
@@ -128,11 +129,37 @@ class Table {
   std::int64_t line_ = 1, record_line_ = 1;
 };
 
+std::vector<CaptionRow> arrow_rows(const std::filesystem::path& table,
+                                   const std::string& path_column,
+                                   const std::string& caption_column) {
+  const ArrowDataset rows(table, {.columns = {path_column, caption_column}});
+  for (const std::string& name : {path_column, caption_column}) {
+    if (rows.schema()[rows.schema().find(name)].text) continue;
+    throw Error("the column \"" + name + "\" holds no texts")
+        .at(printable(table))
+        .stage("table")
+        .kind(ErrorKind::usage);
+  }
+  std::vector<CaptionRow> all;
+  Sample row(rows.schema());
+  for (std::int64_t i = 0; i < rows.size(); ++i) {
+    row.restart();
+    Status status = rows.load(i, {.index = i}, row);
+    if (!status.ok()) throw status.error().at(printable(table)).kind(ErrorKind::usage);
+    all.push_back(
+        {std::string(row.text(path_column)), std::string(row.text(caption_column)), i + 1});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<CaptionRow> read_caption_table(const std::filesystem::path& table,
                                            const std::string& path_column,
                                            const std::string& caption_column) {
+  if (has_extension(table.filename().native(), {"arrow", "feather"})) {
+    return arrow_rows(table, path_column, caption_column);
+  }
   return Table(table, path_column, caption_column).rows();
 }
 

@@ -120,7 +120,7 @@ void add_result_options(CLI::App& app, TrainOptions& o, const TrainNames& names)
 void add_train_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
   add_data_options(app, o, names);
   add_optimizer_options(app, o, names);
-  add_average_options(app, o);
+  if (names.moving_average) add_average_options(app, o);
   add_result_options(app, o, names);
 }
 

@@ -64,6 +64,7 @@ struct TrainNames {
   const char* save_model_every = "--save-model-every";
   const char* checkpoint_every = "--checkpoint-every";
   const char* checkpoints_folder = nullptr;
+  bool moving_average = true;
 };
 
 void add_train_options(CLI::App& app, TrainOptions& options, const TrainNames& names = {});

@@ -75,6 +75,7 @@ std::optional<Loader> validation_loader(const TrainOptions& o, const Place& plac
   Subset share = share_of(valid, o, place);
   if (share.size() == 0) return std::nullopt;
   options.batch_size = o.batch_size;
+  options.tail = Tail::shorten;  // every sample is judged
   options.prefetch = 1;
   options.bucket.window = 0;  // so that the samples shown are of all lengths
   options.pool = std::make_shared<Pool>(1);

@@ -83,6 +83,7 @@ void Scheduler::validate() {
     start.epoch = start.next = start.part = 0;
     valid_->seek(start);
   }
+  stage_.begin_validation();
   Logs sums{{"rows", 0}};
   std::int64_t rounds = valid_ != nullptr ? valid_->batches_per_epoch() : 0;
   if (options_.valid_batches > 0) rounds = std::min(rounds, options_.valid_batches);
@@ -101,10 +102,20 @@ void Scheduler::validate() {
     validate_batch(*batch, sums);
   }
   if (ranks_ != nullptr) sum_over_ranks(*ranks_, sums);
+  Logs whole;
+  for (const auto& [name, value] : stage_.end_validation(false)) {
+    whole.emplace_back("valid_" + name, value);
+  }
+  if (ema_) {
+    for (const auto& [name, value] : stage_.end_validation(true)) {
+      whole.emplace_back("valid_ema_" + name, value);
+    }
+  }
   const double rows = sums.front().second;
   sums.erase(sums.begin());
   if (rows == 0 || !first()) return;
   for (auto& [name, sum] : sums) sum /= rows;
+  sums.insert(sums.end(), whole.begin(), whole.end());
   for (auto& tracker : trackers_) tracker->scalars(step_ - 1, sums);
   std::string line =
       c10::str("step ", step_ - 1, ": ", static_cast<std::int64_t>(rows), " validation samples");

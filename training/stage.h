@@ -92,6 +92,10 @@ class Stage {
   virtual double backward_seconds() const { return 0; }
   // The losses of a validation batch. Called in eval mode, without gradients.
   virtual Logs validate(const Batch& batch, bool average) = 0;
+  // Before the first and after the last of them, on every rank: for what is judged over all batches
+  // of all ranks, e.g. what is found among them. The last gives numbers as validate() does.
+  virtual void begin_validation() {}
+  virtual Logs end_validation(bool /*average*/) { return {}; }
   // Results to look at, from a batch of the validation set. Likewise.
   virtual Samples sample(const Batch& /*batch*/, std::int64_t /*step*/, bool /*average*/) {
     return {};

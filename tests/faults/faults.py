@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import wave
 
 import numpy
 from PIL import Image
@@ -42,6 +43,22 @@ def make_clips(folder, count):
     for i in range(count):
         frames = [Image.fromarray(generator.integers(0, 256, (18, 20 + i % 3, 3), dtype=numpy.uint8)) for _ in range(2 + i % 7)]
         frames[0].save(folder / f"c{i:05d}.gif", save_all=True, append_images=frames[1:], duration=40 + 10 * (i % 4))
+    return folder
+
+
+def make_sounds(folder, count):
+    """Sounds of a tenth of a second, each with a caption beside it."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = numpy.random.default_rng(count)
+    for i in range(count):
+        samples = (generator.random(1600) * 20000 - 10000).astype("<i2")
+        with wave.open(str(folder / f"s{i:05d}.wav"), "wb") as sound:
+            sound.setnchannels(1)
+            sound.setsampwidth(2)
+            sound.setframerate(16000)
+            sound.writeframes(samples.tobytes())
+        (folder / f"s{i:05d}.txt").write_text(f"noise number {i}")
     return folder
 
 

@@ -1,6 +1,6 @@
 """Training killed with -9 at random moments and resumed: every logged loss, every picture and all weights are those of
 a run that nobody interrupted, bit for bit. usage: train_killed.py [PROGRAM [STEPS [KILLS [SEED [FLAG...]]]]], PROGRAM being
-train_vqgan or train_video_tokenizer, FLAG one more for it"""
+train_mulan, train_vqgan or train_video_tokenizer, FLAG one more for it"""
 import json
 import os
 import pathlib
@@ -10,9 +10,14 @@ import subprocess
 import sys
 import time
 
-from faults import make_clips, make_images, temporary
+from faults import make_clips, make_images, make_sounds, temporary
 
 TRAINERS = {
+    "train_mulan": (make_sounds, [
+        "--data-max-length", "500", "--audio-dim", "8", "--audio-depth", "2", "--audio-heads", "2", "--audio-dim-head", "4", "--audio-attn-dropout",
+        "0.1", "--patch-size", "8", "--spec-n-fft", "32", "--spec-aug-freq-mask", "6", "--text-dim", "8", "--text-depth", "1", "--text-heads", "2",
+        "--text-dim-head", "4", "--text-ff-dropout", "0.1", "--dim-latent", "6", "--save-results-every", "7", "--save-model-every", "9",
+        "--checkpoint-every", "5", "--schedule", "cosine", "--use-lion"]),
     "train_vqgan": (make_images, [
         "--dim", "16", "--layers", "2", "--discr-layers", "1", "--codebook-size", "64", "--image-size", "16",
         "--save-results-every", "7", "--save-model-every", "9", "--checkpoint-every", "5", "--schedule", "cosine"]),
@@ -57,7 +62,7 @@ def kill_at(step, moment, run, results):
 
 def outcome(results):
     """What must be the same: the log, and all pictures and weights."""
-    kept = {p.name: p.read_bytes() for p in sorted(results.iterdir()) if p.suffix in (".gif", ".png", ".pt")}
+    kept = {p.name: p.read_bytes() for p in sorted(results.iterdir()) if p.suffix in (".gif", ".png", ".pt", ".txt")}
     return {"metrics.jsonl": (results / "metrics.jsonl").read_bytes(), **kept}
 
 

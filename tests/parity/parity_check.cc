@@ -18,6 +18,7 @@ namespace millrace {
 namespace {
 
 const std::map<std::string, std::function<void(const Fixture&, Report&)>> models = {
+    {"mulan", check_mulan},
     {"video_tokenizer", check_video_tokenizer},
     {"vqgan", check_vqgan},
 };

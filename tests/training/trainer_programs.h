@@ -4,6 +4,7 @@
 
 #include "tests/training/child_program.h"
 
+#include <millrace/decoders/audio.h>
 #include <millrace/decoders/gif_write.h>
 
 #include <cstdint>
@@ -25,6 +26,19 @@ inline void make_clips(const std::filesystem::path& folder, int count) {
   }
 }
 
+// Sounds of noise, each with a caption beside it.
+inline void make_sounds(const std::filesystem::path& folder, int count) {
+  std::filesystem::create_directories(folder);
+  for (int i = 0; i < count; ++i) {
+    std::vector<float> sound(static_cast<std::size_t>(200 + 40 * (i % 5)));
+    Random random(1, 0, i, "sound");
+    for (float& value : sound) value = static_cast<float>(random.uniform() - 0.5);
+    const std::string stem = std::to_string(i);
+    ASSERT_TRUE(write_wav(folder / (stem + ".wav"), std::span<const float>(sound), 1, 8'000).ok());
+    std::ofstream(folder / (stem + ".txt")) << "noise " << std::string(i % 7, 'a' + i % 26) << i;
+  }
+}
+
 struct TrainerProgram {
   std::string name, path;
   std::vector<std::string> model;  // flags, with their values
@@ -41,6 +55,12 @@ struct TrainerProgram {
   };
   std::vector<std::string> samples{"0.png", "0.ema.png"};  // of step 0
   std::string checkpoints_folder_flag{};                   // of a program that has two folders
+  // Flags for another model, and how the tensor's name begins that does not fit then.
+  std::vector<std::string> other_model{"--codebook-size", "32"};
+  std::string other_tensor = "quantizer";
+  // Ranks have one batch together, not a batch each: r ranks with batches of b are one process with
+  // batches of r * b.
+  bool one_batch = false;
 
   // The least that the program needs. Results and checkpoints are in one folder.
   std::vector<std::string> arguments(const std::filesystem::path& media,
@@ -121,6 +141,26 @@ inline TrainerProgram video_tokenizer_program() {
               },
           .samples = {"sampled.0.gif"},
           .checkpoints_folder_flag = "--checkpoints-folder"};
+}
+
+inline TrainerProgram mulan_program() {
+  return {
+      .name = "train_mulan",
+      .path = MILLRACE_TRAIN_MULAN,
+      .model = {"--sample-rate", "8000", "--data-max-length", "220", "--audio-dim", "8",
+                "--audio-depth", "2", "--audio-heads", "2", "--audio-dim-head", "4", "--patch-size",
+                "8", "--spec-n-fft", "32", "--spec-aug-freq-mask", "6", "--spec-aug-time-mask", "6",
+                "--text-dim", "8", "--text-depth", "2", "--text-heads", "2", "--text-dim-head", "4",
+                "--dim-latent", "6", "--hierarchical-contrastive-loss", "true",
+                // Else what has no gradient but rounding, as the bias of all logits, is moved.
+                "--eps", "1e-3"},
+      .valid_loss = "valid_loss",
+      .average = "",
+      .make_media = make_sounds,
+      .samples = {"retrieval.0.txt", "mulan.0.pt"},
+      .other_model = {"--dim-latent", "5"},
+      .other_tensor = "text_to_latents",
+      .one_batch = true};
 }
 
 }  // namespace millrace

@@ -40,6 +40,9 @@ std::function<CacheSource(std::int64_t)> sources_of(const FileList& files);
 std::function<CacheSource(std::int64_t)> paired_sources(const std::filesystem::path& folder,
                                                         PathOf medium, PathOf text);
 
+// The texts of a folder, or of the lines of one file: the field "text".
+Job texts_job(const std::string& input, const std::shared_ptr<Pool>& pool);
+
 // The listing as every medium does it: on the run's own threads.
 FileListOptions listing(const std::shared_ptr<Pool>& pool);
 

@@ -132,16 +132,21 @@ Job lines_job(const std::string& path) {
 }
 
 Job Text::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
-  if (!std::filesystem::exists(input_)) {
-    throw Error("there is no such folder or file").at(input_).kind(ErrorKind::usage);
-  }
-  Job job = std::filesystem::is_directory(input_) ? files_job(input_, pool) : lines_job(input_);
-  job.options["medium"] = "text";
+  Job job = texts_job(input_, pool);
   if (!options_.tokenizer.empty()) tokenize(job, options_);
   return job;
 }
 
 }  // namespace
+
+Job texts_job(const std::string& input, const std::shared_ptr<Pool>& pool) {
+  if (!std::filesystem::exists(input)) {
+    throw Error("there is no such folder or file").at(input).kind(ErrorKind::usage);
+  }
+  Job job = std::filesystem::is_directory(input) ? files_job(input, pool) : lines_job(input);
+  job.options["medium"] = "text";
+  return job;
+}
 
 std::unique_ptr<Medium> text_medium() {
   return std::make_unique<Text>();

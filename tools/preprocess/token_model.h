@@ -30,6 +30,9 @@ class TokenModel : public TokenStage {
   virtual bool takes_clips() const = 0;
 };
 
+// The library. Throws an Error if it, or the model's file, is not there.
+void* open_tokenizers(const TokenModelOptions& options);
+
 // Throws an Error if the library is not there, or the file is damaged, holds something else or does
 // not fit the configuration.
 std::shared_ptr<const TokenModel> open_token_model(const TokenModelOptions& options);

@@ -1,6 +1,7 @@
 // The library millrace_tokenizers: trained models that make tokens of pictures and clips.
 #include "tools/preprocess/model_weights.h"
 #include "tools/preprocess/token_model.h"
+#include "tools/preprocess/weights_hash.h"
 
 #include <millrace/pipeline/error.h>
 #include <millrace/training/checkpoint.h>
@@ -9,9 +10,7 @@
 #include <millrace/training/models/vqgan.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -23,7 +22,6 @@
 #include <c10/util/StringUtil.h>
 #include <nlohmann/json.hpp>
 #include <torch/torch.h>
-#include <xxhash.h>
 
 namespace millrace {
 
@@ -51,19 +49,7 @@ std::string load_parts(const Dict& weights, const torch::nn::Module& model,
     if (key.is<std::string>() && any_of(key.as_string(), parts)) given.set(key, value);
   }
   copy_tensors(given, wanted, path.string());
-  XXH3_state_t* state = XXH3_createState();
-  XXH3_64bits_reset(state);
-  XXH3_64bits_update(state, configuration.data(), configuration.size());
-  for (const auto& [name, tensor] : wanted) {
-    const torch::Tensor packed = tensor.detach().contiguous();
-    XXH3_64bits_update(state, name.data(), name.size());
-    XXH3_64bits_update(state, packed.data_ptr(), packed.nbytes());
-  }
-  const std::uint64_t hash = XXH3_64bits_digest(state);
-  XXH3_freeState(state);
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
-  return c10::str("xxh3:", text.data());
+  return weights_hash(wanted, configuration);
 }
 
 // Each sample is run alone, on one thread, and as many samples at once as there are threads: what a

@@ -1,5 +1,6 @@
 // Media to tokens: a stage between the decoders and the cache.
 #include "tools/inspect/probe.h"
+#include "tools/preprocess/embeddings.h"
 #include "tools/preprocess/media.h"
 #include "tools/preprocess/token_model.h"
 #include "tools/preprocess/tokenizing.h"
@@ -28,8 +29,11 @@ Examples:
   preprocess tokens photos/ --model results/vae.9000.ema.pt --out tokens.npy --size 256
   preprocess tokens clips/ --model from_python.pt --model-config model.toml --out tokens.npy
   preprocess tokens photos/ --model codebook.npy --out tokens.npy --dtype int64
+  preprocess tokens songs/ --model results/mulan.9000.pt --out sounds.arrow     # embeddings
+  preprocess tokens captions/ --medium text --model results/mulan.9000.pt --out texts.arrow
 A model's own size and channels are the default. A file of weights alone needs the model's arguments:
 --model-config, or a config.toml beside it. Tokens have the smallest type that holds the codebook.
+A checkpoint of train_mulan turns sounds and texts into embeddings, float32 [dim_latent], for search.
 )";
   }
   void declare(CLI::App& app) override;
@@ -45,6 +49,7 @@ A model's own size and channels are the default. A file of weights alone needs t
 
   std::string input_, model_, size_, medium_ = "auto", dtype_, config_, weights_;
   std::string short_rule_ = "repeat";
+  EmbeddingOptions embeddings_;
   std::int64_t frames_ = 17, patch_ = 0, patch_frames_ = 1;
   int channels_ = 0;
 };
@@ -60,8 +65,10 @@ void Tokens::declare(CLI::App& app) {
   app.add_option("--model-config", config_,
                  "the arguments of the model, if its file does not hold them: TOML or JSON")
       ->type_name("FILE");
-  app.add_option("--medium", medium_, "images or videos; by default what the folder has")
-      ->check(CLI::IsMember({"auto", "images", "videos"}))
+  app.add_option("--medium", medium_,
+                 "images, videos, audio or text; by default what the folder has, or "
+                 "what the model takes")
+      ->check(CLI::IsMember({"auto", "images", "videos", "audio", "text"}))
       ->capture_default_str();
   app.add_option("--size", size_,
                  "256, or 480x640 (height x width); by default the model's, else 256");
@@ -80,6 +87,7 @@ void Tokens::declare(CLI::App& app) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--dtype", dtype_, "of the tokens; by default the smallest that fits");
+  declare_embeddings(app, embeddings_);
 }
 
 Job Tokens::pictures(const std::shared_ptr<Pool>& pool) const {
@@ -136,6 +144,10 @@ std::shared_ptr<const TokenModel> Tokens::open_model(const std::shared_ptr<Pool>
 Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
   std::shared_ptr<const TokenStage> stage;
   std::shared_ptr<const TokenModel> model;
+  if (!model_.ends_with(".npy")) {
+    auto embedder = open_embedding_model({.model = model_, .config = config_, .weights = weights_});
+    if (embedder) return embeddings_job(input_, medium_, embedder, embeddings_, pool);
+  }
   if (!model_.ends_with(".npy")) stage = model = open_model(pool);
   if (channels_ == 0) channels_ = 3;
   if (size_.empty()) size_ = "256";

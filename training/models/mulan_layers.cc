@@ -1,0 +1,120 @@
+#include "mulan_layers.h"
+
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace F = torch::nn::functional;
+
+namespace {
+
+constexpr double logit_scale = 8;
+
+torch::nn::Linear linear(std::int64_t in, std::int64_t out) {
+  return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(false));
+}
+
+// The second half, through gelu, times the first.
+class GatedGeluImpl : public torch::nn::Module {
+ public:
+  torch::Tensor forward(const torch::Tensor& x) {  // NOLINT: Sequential wants a method
+    const std::vector<torch::Tensor> halves = x.chunk(2, -1);
+    return F::gelu(halves[1]) * halves[0];
+  }
+};
+TORCH_MODULE(GatedGelu);
+
+torch::nn::Sequential feed_forward(const MulanTransformerConfig& config) {
+  const auto inner =
+      static_cast<std::int64_t>(static_cast<double>(config.dim) * config.ff_mult * 2 / 3);
+  return torch::nn::Sequential(GainNorm(config.dim), linear(config.dim, inner * 2), GatedGelu(),
+                               torch::nn::Dropout(config.ff_dropout), linear(inner, config.dim));
+}
+
+// One layer: a list of its attention and its feed-forward network.
+class MulanLayerImpl : public torch::nn::Module {
+ public:
+  explicit MulanLayerImpl(const MulanTransformerConfig& config)
+      : attention_(register_module("0", MulanAttention(config))),
+        feed_forward_(register_module("1", feed_forward(config))) {}
+
+  torch::Tensor forward(const torch::Tensor& x, const AttentionBias& bias) {
+    const torch::Tensor attended = attention_->forward(x, bias) + x;
+    return feed_forward_->forward(attended) + attended;
+  }
+
+ private:
+  MulanAttention attention_;
+  torch::nn::Sequential feed_forward_;
+};
+
+}  // namespace
+
+torch::Tensor unit_length(const torch::Tensor& x) {
+  return F::normalize(x, F::NormalizeFuncOptions().dim(-1));
+}
+
+GainNormImpl::GainNormImpl(std::int64_t dim) {
+  gain_ = register_parameter("learned_gamma", torch::ones(dim));
+}
+
+torch::Tensor GainNormImpl::forward(const torch::Tensor& x) {
+  return torch::layer_norm(x, gain_.sizes(), gain_);
+}
+
+MulanAttentionImpl::MulanAttentionImpl(const MulanTransformerConfig& config)
+    : heads_(config.heads), dropout_(config.attn_dropout) {
+  const std::int64_t inner = config.dim_head * config.heads;
+  q_scale_ = register_parameter("q_scale", torch::ones(config.dim_head));
+  k_scale_ = register_parameter("k_scale", torch::ones(config.dim_head));
+  norm_ = register_module("norm", GainNorm(config.dim));
+  to_q_ = register_module("to_q", linear(config.dim, inner));
+  to_kv_ = register_module("to_kv", linear(config.dim, inner * 2));
+  to_out_ = register_module(
+      "to_out",
+      torch::nn::Sequential(linear(inner, config.dim), torch::nn::Dropout(config.attn_dropout)));
+}
+
+torch::Tensor MulanAttentionImpl::forward(const torch::Tensor& x, const AttentionBias& bias) {
+  const torch::Tensor normed = norm_->forward(x);
+  const std::vector<torch::Tensor> kv = to_kv_->forward(normed).chunk(2, -1);
+  auto split = [&](const torch::Tensor& t) {  // [batch, heads, places, dim_head]
+    return t.unflatten(-1, {heads_, -1}).transpose(1, 2);
+  };
+  // Logits are 8 times the product; the scale of the queries takes that in.
+  const torch::Tensor q = unit_length(split(to_q_->forward(normed))) * (q_scale_ * logit_scale);
+  const torch::Tensor k = unit_length(split(kv[0])) * k_scale_;
+  const torch::Tensor v = split(kv[1]);
+  torch::Tensor out;
+  if (bias.bias.defined() && bias.bias.requires_grad()) {
+    // The fused attention has no gradient for what is added to the logits.
+    torch::Tensor attention = torch::matmul(q, k.transpose(-1, -2)).add_(bias.bias).softmax(-1);
+    if (is_training() && dropout_ > 0) attention = torch::dropout(attention, dropout_, true);
+    out = torch::matmul(attention, v);
+  } else {
+    c10::optional<torch::Tensor> mask;
+    if (bias.bias.defined()) mask = bias.bias;
+    if (bias.seen.defined()) mask = bias.seen.unsqueeze(1).unsqueeze(1);
+    out = at::scaled_dot_product_attention(q, k, v, mask, is_training() ? dropout_ : 0.0,
+                                           /*is_causal=*/false, /*scale=*/1.0);
+  }
+  return to_out_->forward(out.transpose(1, 2).flatten(2));
+}
+
+MulanTransformerImpl::MulanTransformerImpl(const MulanTransformerConfig& config) {
+  layers_ = register_module("layers", torch::nn::ModuleList());
+  for (std::int64_t i = 0; i < config.depth; ++i) {
+    layers_->push_back(std::make_shared<MulanLayerImpl>(config));
+  }
+}
+
+torch::Tensor MulanTransformerImpl::forward(torch::Tensor x, const AttentionBias& bias,
+                                            std::vector<torch::Tensor>* layers) {
+  for (const auto& layer : *layers_) {
+    x = layer->as<MulanLayerImpl>()->forward(x, bias);
+    if (layers != nullptr) layers->push_back(x);
+  }
+  return x;
+}
+
+}  // namespace millrace
