@@ -1,7 +1,8 @@
 """Trains the same model on the same files with a trainer of ours and with the one in Python, in turns, every run a
 fresh process, and prints a table: steps per second, where the time went, peak memory.
 
-usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small video] [--pictures FOLDER] [--clips FOLDER]
+usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small video mulan] [--pictures FOLDER] [--clips FOLDER]
+                [--sounds FOLDER]
 """
 import argparse
 import json
@@ -26,6 +27,11 @@ MODELS = {
                                    ["compress_space", 128], "attend_space", "attend_time"],
                         "discr_kwargs": {"dim": 16, "image_size": 64, "channels": 3, "max_dim": 128}}},
 }
+# Sounds are decoded live from ogg and mp3 files, made by tools/sample_sounds.py if no folder is given.
+BYTES = {"num_tokens": 257, "max_seq_len": 64}
+MODELS["mulan"] = {"steps": 12, "samples": 16000, "rate": 16000, "batch": 8,
+                   "model": {"dim_latent": 128, "audio": {"dim": 256, "depth": 4, "heads": 4},
+                             "text": {"dim": 256, "depth": 4, "heads": 4, **BYTES}}}
 # The trainer in Python has the gradient penalty in every step, whatever it is told; so has --compat's. Ours by
 # default has it in every fourth, which is what the option says.
 OURS = {"millrace, same losses": ["--apply-grad-penalty-every", "1"], "millrace": []}
@@ -49,6 +55,7 @@ class Bench:
     def __init__(self, args):
         self.root, self.work = args.root.resolve(), args.work.resolve()
         self.pictures, self.clips = args.pictures.resolve(), args.clips.resolve()
+        self.sounds = args.sounds.resolve()
         self.vgg = self.work / "vgg_slim.pt"
         self.python = self.work / "trainers" / "bin" / "python"
         subprocess.run([self.python, HERE / "vgg.py", self.vgg], check=True)
@@ -59,6 +66,10 @@ class Bench:
         spec = MODELS[name]
         shared = ["--steps", spec["steps"], "--warm", WARM, "--batch", spec.get("batch", BATCH), "--threads", THREADS,
                   "--model", json.dumps(spec["model"]), "--vgg", self.vgg]
+        if "samples" in spec:
+            sound = ["--samples", spec["samples"], "--rate", spec["rate"]]
+            result, memory = measured([self.python, HERE / "trainer_mulan.py", "--folder", self.sounds, *sound, *shared[:-2]], self.environment)
+            return result["steps_per_s"], memory, result
         command = ([HERE / "trainer_video_tokenizer.py", "--folder", self.clips, "--frames", spec["frames"]] if "frames" in spec
                    else [HERE / "trainer_vqgan.py", "--folder", self.pictures, "--size", SIZE])
         result, memory = measured([self.python, *command, *shared], self.environment)
@@ -66,11 +77,14 @@ class Bench:
 
     def ours(self, name, flags):
         spec = MODELS[name]
-        program, own = self.video_command(spec) if "frames" in spec else self.picture_command(spec)
+        program, own = (self.video_command(spec) if "frames" in spec else self.sound_command(spec) if "samples" in spec
+                        else self.picture_command(spec))
+        if "samples" not in spec:
+            flags = ["--vgg", self.vgg, *flags]
         with tempfile.TemporaryDirectory() as results:
             result, memory = measured(
                 [self.root / "build/release/bin" / program, *own(results), "--results-folder", results, "--num-train-steps", spec["steps"] + WARM,
-                 "--batch-size", spec.get("batch", BATCH), "--threads", THREADS, "--vgg", self.vgg, "--json", "--quiet", "--valid-batches", 1,
+                 "--batch-size", spec.get("batch", BATCH), "--threads", THREADS, "--json", "--quiet", "--valid-batches", 1,
                  *flags], self.environment)
         return result["steps_per_second"], memory, result
 
@@ -88,9 +102,19 @@ class Bench:
             self.clips, "--num-frames", spec["frames"], *flags, "--layers", *layers, "--discr-dim", discr["dim"], "--discr-max-dim",
             discr["max_dim"], "--validate-every-step", 0, "--checkpoint-every-step", 0, "--checkpoints-folder", results]
 
+    def sound_command(self, spec):
+        model = dict(spec["model"])
+        flags = [part for whose in ("audio", "text") for key, value in model.pop(whose).items()
+                 for part in (f"--{whose}-" + key.replace("_", "-"), value)]
+        flags += [part for key, value in model.items() for part in ("--" + key.replace("_", "-"), value)]
+        return "train_mulan", lambda results: [self.sounds, "--data-max-length", spec["samples"], "--sample-rate", spec["rate"], *flags,
+                                               "--save-results-every", 0, "--save-model-every", 0, "--checkpoint-every", 10**9]
+
     def run(self, name, rounds):
         video = "frames" in MODELS[name]
         theirs, peers = ("magvit2-pytorch", OURS_VIDEO) if video else ("muse-maskgit-pytorch", OURS)
+        if "samples" in MODELS[name]:
+            theirs, peers = "musiclm-pytorch", OURS_VIDEO
         print(f"{name}: {MODELS[name]}, {THREADS} threads", flush=True)
         for number in range(rounds):
             for peer in (theirs, *peers):
@@ -120,11 +144,15 @@ def main():
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=MODELS, default=list(MODELS))
-    for name in ("pictures", "clips"):
+    for name in ("pictures", "clips", "sounds"):
         parser.add_argument("--" + name, type=pathlib.Path)
     args = parser.parse_args()
     args.pictures = args.pictures or args.work / "corpus" / "jpeg"
     args.clips = args.clips or args.work / "corpus" / "clips"
+    args.sounds = args.sounds or args.work / "corpus" / "labelled_sounds"
+    if "mulan" in args.only and not args.sounds.exists():
+        subprocess.run([sys.executable, HERE.parent / "sample_sounds.py", args.sounds, "--count", "200", "--seconds", "3", "--rate", "44100",
+                        "--format", "mixed"], check=True)
     bench = Bench(args)
     for name in args.only:
         bench.run(name, args.rounds)
