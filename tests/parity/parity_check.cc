@@ -19,6 +19,7 @@ namespace {
 
 const std::map<std::string, std::function<void(const Fixture&, Report&)>> models = {
     {"mulan", check_mulan},
+    {"mesh_transformer", check_mesh_transformer},
     {"video_tokenizer", check_video_tokenizer},
     {"vqgan", check_vqgan},
 };

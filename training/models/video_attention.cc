@@ -1,5 +1,7 @@
 #include "video_attention.h"
 
+#include "gate_loop.h"
+
 #include <millrace/pipeline/error.h>
 #include <millrace/training/models/quantizer.h>
 
@@ -112,45 +114,13 @@ class Attend : public VideoLayer {
   bool shift_;
 };
 
-struct Recurrence {
-  torch::Tensor gates, states;  // [sequences, length, 1]
-
-  // `this` first, then `next`.
-  Recurrence then(const Recurrence& next) const {
-    return {next.gates * gates, torch::addcmul(next.states, next.gates, states)};
-  }
-  Recurrence every_other(std::int64_t first, std::int64_t end) const {
-    return {gates.slice(1, first, end, 2), states.slice(1, first, end, 2)};
-  }
-};
-
-torch::Tensor interleave(const torch::Tensor& first, const torch::Tensor& even,
-                         const torch::Tensor& odd) {
-  const torch::Tensor a = torch::cat({first, even}, 1);
-  const bool longer = a.size(1) > odd.size(1);
-  const torch::Tensor b = longer ? torch::pad(odd, {0, 0, 0, 1}) : odd;
-  return torch::stack({a, b}, 2).flatten(1, 2).slice(1, 0, a.size(1) + odd.size(1));
-}
-
-// Every state of the recurrence h = gate * h + state, in pairs of pairs as the package adds them.
-Recurrence scan_in_pairs(const Recurrence& all) {
-  const std::int64_t length = all.gates.size(1);
-  if (length < 2) return all;
-  const Recurrence odd =
-      scan_in_pairs(all.every_other(0, length - 1).then(all.every_other(1, length)));
-  const std::int64_t before = length % 2 == 0 ? length / 2 - 1 : length / 2;
-  const Recurrence even =
-      Recurrence{odd.gates.slice(1, 0, before), odd.states.slice(1, 0, before)}.then(
-          all.every_other(2, length));
-  return {interleave(all.gates.slice(1, 0, 1), even.gates, odd.gates),
-          interleave(all.states.slice(1, 0, 1), even.states, odd.states)};
-}
-
 // A gated recurrence along the frames of each pixel: h = sigmoid(a) * h + kv, out = q * h.
 class GateLoop : public VideoLayer {
  public:
   GateLoop(std::int64_t dim, bool compat)
-      : norm_(std::make_shared<RmsNorm>(dim, 0)), to_qkva_(linear(dim, dim * 3)), compat_(compat) {
+      : norm_(std::make_shared<RmsNorm>(dim, 0)),
+        to_qkva_(linear(dim, dim * 3)),
+        order_(compat ? GateLoopOrder::pairs : GateLoopOrder::one_by_one) {
     const ModulePointer loop =
         named({{"norm", norm_}, {"to_qkva", named({{"0", to_qkva_.ptr()}})}});
     register_module("fn", named({{"fn", loop}}));
@@ -159,35 +129,14 @@ class GateLoop : public VideoLayer {
     const torch::Tensor apart = x.permute({0, 3, 4, 2, 1});
     const torch::Tensor sequences = packed(apart.flatten(0, 2));
     const torch::Tensor qkva = to_qkva_->forward(norm_->forward(sequences, cond));
-    const torch::Tensor y = (compat_ ? loop_in_pairs(qkva) : loop(qkva)) + sequences;
+    const torch::Tensor y = gate_loop(qkva, order_) + sequences;
     return y.reshape(apart.sizes()).permute({0, 4, 3, 1, 2});
   }
 
  private:
-  static torch::Tensor loop(const torch::Tensor& qkva) {
-    const std::vector<torch::Tensor> parts = qkva.chunk(3, -1);
-    const std::vector<torch::Tensor> kv = parts[1].unbind(1);
-    const std::vector<torch::Tensor> gates = parts[2].sigmoid().unbind(1);
-    std::vector<torch::Tensor> states{kv[0]};
-    for (std::size_t t = 1; t < kv.size(); ++t) {
-      states.push_back(torch::addcmul(kv[t], gates[t], states.back()));
-    }
-    return parts[0] * torch::stack(states, 1);
-  }
-
-  static torch::Tensor loop_in_pairs(const torch::Tensor& qkva) {
-    const std::int64_t batch = qkva.size(0), length = qkva.size(1), dim = qkva.size(2) / 3;
-    const std::vector<torch::Tensor> parts = qkva.reshape({batch, length, 3, dim})
-                                                 .permute({2, 0, 3, 1})
-                                                 .reshape({3, batch * dim, length, 1})
-                                                 .unbind(0);
-    const Recurrence all = scan_in_pairs({parts[2].sigmoid(), parts[1]});
-    return (parts[0] * all.states).reshape({batch, dim, length}).transpose(1, 2);
-  }
-
   std::shared_ptr<RmsNorm> norm_;
   nn::Linear to_qkva_;
-  bool compat_;
+  GateLoopOrder order_;
 };
 
 // [1, x, x x^T / sqrt 2]: the product of two such is 1 + qk + (qk)^2 / 2.
