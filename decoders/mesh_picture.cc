@@ -157,6 +157,21 @@ Box box_of(const std::vector<Triangle>& triangles) {
   return box;
 }
 
+std::vector<Triangle> finite_triangles(const Array& corners) {
+  const auto values = corners.as<const float>();
+  if (values.size() % 9 != 0) {
+    throw Error("triangles are float32 [m, 3, 3], not " + to_string(corners))
+        .kind(ErrorKind::usage);
+  }
+  std::vector<Triangle> triangles;
+  for (std::size_t i = 0; i < values.size(); i += 9) {
+    Triangle t;
+    for (std::size_t k = 0; k < 9; ++k) t[k / 3][k % 3] = values[i + k];
+    if (is_finite(t)) triangles.push_back(t);
+  }
+  return triangles;
+}
+
 void check(const MeshPictureOptions& options) {
   if (options.side >= 1 && options.side <= 8192 && options.supersample >= 1 &&
       options.supersample <= 8) {
@@ -186,20 +201,27 @@ Array triangles_of(std::span<const float> vertices, std::span<const std::int64_t
   return triangles;
 }
 
+Mesh mesh_of_triangles(const Array& corners) {
+  Mesh mesh;
+  for (const Triangle& t : finite_triangles(corners)) {
+    const auto first = static_cast<std::int64_t>(mesh.vertices.size());
+    mesh.vertices.insert(mesh.vertices.end(), t.begin(), t.end());
+    mesh.faces.push_back({first, first + 1, first + 2});
+  }
+  if (mesh.faces.empty()) return mesh;
+  // It may be that no triangle is left: then it is an empty mesh, as before.
+  const Status status =
+      tidy_mesh({.drop_duplicate_faces = false, .normalize = false, .sort = false}, mesh);
+  return status.ok() ? mesh : Mesh{};
+}
+
 Array draw_triangles(const Array& corners, const MeshPictureOptions& options) {
   check(options);
-  const auto values = corners.as<const float>();
-  if (values.size() % 9 != 0) {
-    throw Error("triangles are float32 [m, 3, 3], not " + to_string(corners))
-        .kind(ErrorKind::usage);
-  }
-  std::vector<Triangle> triangles;
-  for (std::size_t i = 0; i < values.size(); i += 9) {
-    Triangle t;
-    for (std::size_t k = 0; k < 9; ++k) t[k / 3][k % 3] = values[i + k];
+  std::vector<Triangle> triangles = finite_triangles(corners);
+  for (Triangle& t : triangles) {
     for (Point& p : t) p = turned(p);
-    if (is_finite(t)) triangles.push_back(t);
   }
+  std::erase_if(triangles, [](const Triangle& t) { return !is_finite(t); });
   Canvas canvas(options);
   float half_extent = 1.5F;  // of the turned cube
   Point middle{};

@@ -5,6 +5,7 @@
 //   Array sheet = mesh_sheet({{real, made}, {real2, made2}});        // soups [m, 3, 3], a row each
 #pragma once
 
+#include <millrace/decoders/mesh.h>
 #include <millrace/pipeline/array.h>
 
 #include <array>
@@ -34,6 +35,10 @@ Array draw_mesh(std::span<const float> vertices, std::span<const std::int64_t> f
 Array draw_triangles(const Array& corners, const MeshPictureOptions& options = {});
 // The corners of a mesh's faces, as draw_triangles and mesh_sheet take them.
 Array triangles_of(std::span<const float> vertices, std::span<const std::int64_t> faces);
+
+// The other way: corners in exactly the same place are one vertex, and triangles with two corners
+// in one place are none. What is not finite is left out.
+Mesh mesh_of_triangles(const Array& corners);
 
 // One row of pictures for each row of triangles, e.g. real | reconstructed | generated. An Array
 // without a shape leaves its place empty, as does a row that is shorter than others.

@@ -98,6 +98,19 @@ TEST(MeshPicture, FillsThePictureWithASmallMeshIfAsked) {
   EXPECT_GT(pixels_other_than(draw_triangles(small, {.side = 64, .fit = true}), 255), 3000);
 }
 
+TEST(MeshPicture, MakesAMeshOfTrianglesAndTrianglesOfAMesh) {
+  const Array two = soup({0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0});
+  const Mesh mesh = mesh_of_triangles(two);
+  EXPECT_EQ(mesh.vertices.size(), 4U);
+  ASSERT_EQ(mesh.faces.size(), 2U);
+  const Array back = triangles_of({mesh.vertices[0].data(), 12}, {mesh.faces[0].data(), 6});
+  EXPECT_EQ(pixels_of(back), pixels_of(two));
+  EXPECT_TRUE(mesh_of_triangles(soup({})).faces.empty());
+  EXPECT_TRUE(mesh_of_triangles(soup({0, 0, 0, 0, 0, 0, 1, 1, 1})).faces.empty());
+  const float nan = std::nanf("");
+  EXPECT_TRUE(mesh_of_triangles(soup({0, 0, 0, nan, 0, 0, 1, 1, 1})).faces.empty());
+}
+
 TEST(MeshSheet, HasARowForEachRowAndLeavesPlacesEmpty) {
   const Array triangle = soup({-1, -1, 0, 1, -1, 0, 0, 1, 0});
   const Array sheet = mesh_sheet({{triangle, triangle, Array()}, {soup({})}}, {.side = 40});
