@@ -5,6 +5,7 @@
 #pragma once
 
 #include <millrace/pipeline/error.h>
+#include <millrace/training/models/vector_quantizer.h>
 
 #include <array>
 #include <cstdint>
@@ -73,5 +74,19 @@ class Arguments {
   const nlohmann::json& object_;
   std::string prefix_;
 };
+
+// The arguments of the codebook quantizer, which models take under a prefix of theirs.
+inline void take_vector_quantizer(Arguments& a, const std::string& prefix,
+                                  VectorQuantizerOptions& vq) {
+  auto take = [&](const char* name, auto& value) { a.take((prefix + name).c_str(), value); };
+  take("codebook_dim", vq.codebook_dim);
+  take("decay", vq.decay);
+  take("eps", vq.eps);
+  take("commitment_weight", vq.commitment_weight);
+  take("kmeans_init", vq.kmeans_init);
+  take("kmeans_iters", vq.kmeans_iters);
+  take("use_cosine_sim", vq.use_cosine_sim);
+  take("threshold_ema_dead_code", vq.threshold_ema_dead_code);
+}
 
 }  // namespace millrace

@@ -1,5 +1,7 @@
 #include <millrace/training/models/module_tensors.h>
 
+#include <set>
+
 #include <torch/torch.h>
 
 namespace millrace {
@@ -29,7 +31,12 @@ NamedTensors state_tensors(const torch::nn::Module& module) {
 
 NamedTensors parameter_tensors(const torch::nn::Module& module) {
   NamedTensors tensors;
-  for (const auto& item : module.named_parameters()) tensors.emplace_back(item.key(), item.value());
+  std::set<const void*> seen;
+  for (const auto& item : module.named_parameters()) {
+    if (seen.insert(item.value().unsafeGetTensorImpl()).second) {
+      tensors.emplace_back(item.key(), item.value());
+    }
+  }
   return tensors;
 }
 

@@ -9,7 +9,7 @@ namespace millrace {
 
 // Parameters and buffers.
 NamedTensors state_tensors(const torch::nn::Module& module);
-// Parameters alone.
+// Parameters alone, each once: what a module has twice goes by its first name.
 NamedTensors parameter_tensors(const torch::nn::Module& module);
 
 }  // namespace millrace

@@ -36,17 +36,6 @@ void take_lfq(const json& object, LfqOptions& lfq) {
   }
 }
 
-void take_vq(Arguments& a, VectorQuantizerOptions& vq) {
-  a.take("codebook_dim", vq.codebook_dim);
-  a.take("decay", vq.decay);
-  a.take("eps", vq.eps);
-  a.take("commitment_weight", vq.commitment_weight);
-  a.take("kmeans_init", vq.kmeans_init);
-  a.take("kmeans_iters", vq.kmeans_iters);
-  a.take("use_cosine_sim", vq.use_cosine_sim);
-  a.take("threshold_ema_dead_code", vq.threshold_ema_dead_code);
-}
-
 }  // namespace
 
 VqganConfig VqganConfig::from_json(const std::string& text) {
@@ -54,7 +43,7 @@ VqganConfig VqganConfig::from_json(const std::string& text) {
   if (!object.is_object())
     throw Error("the configuration is no JSON object").kind(ErrorKind::usage);
   VqganConfig config;
-  Arguments a(object, ""), encdec(object, "encdec_"), vq(object, "vq_");
+  Arguments a(object, ""), encdec(object, "encdec_"), vq(object, "");
   a.take("dim", config.dim);
   a.take("channels", config.channels);
   a.take("layers", config.layers);
@@ -76,9 +65,9 @@ VqganConfig VqganConfig::from_json(const std::string& text) {
   config.vq = {};
   if (auto given = object.find("vq_kwargs"); given != object.end()) {
     Arguments whole(*given, "");
-    take_vq(whole, config.vq);
+    take_vector_quantizer(whole, "", config.vq);
   }
-  take_vq(vq, config.vq);
+  take_vector_quantizer(vq, "vq_", config.vq);
   for (const auto& [key, value] : object.items()) {
     const bool known = a.known_.contains(key) || encdec.known_.contains(key) ||
                        vq.known_.contains(key) || key == "lfq_kwargs" || key == "vq_kwargs";

@@ -12,8 +12,10 @@ constexpr double slope_below_zero = 0.1;
 constexpr std::int64_t discriminator_groups = 16;
 constexpr std::int64_t discriminator_kernel = 5;
 
-nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding = 0,
-                std::int64_t stride = 1) {
+}  // namespace
+
+nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding,
+                std::int64_t stride) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).padding(padding).stride(stride));
 }
 
@@ -21,30 +23,9 @@ nn::LeakyReLU leaky() {
   return nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(slope_below_zero));
 }
 
-// A convolution, perhaps a norm, and the activation: "0", "1" and so on, as in a Sequential.
-// LibTorch's own Sequential cannot stand inside another.
-class ConvBlockImpl : public nn::Module {
- public:
-  explicit ConvBlockImpl(nn::Sequential parts) : parts_(std::move(parts)) {
-    for (const auto& item : parts_->named_children()) register_module(item.key(), item.value());
-  }
-  torch::Tensor forward(const torch::Tensor& x) { return parts_->forward(x); }
-
- private:
-  nn::Sequential parts_;  // not registered itself: its name would come between
-};
-TORCH_MODULE(ConvBlock);
-
-// x + net(x)
-class ResidualImpl : public nn::Module {
- public:
-  explicit ResidualImpl(nn::Sequential net) : net_(register_module("net", std::move(net))) {}
-  torch::Tensor forward(const torch::Tensor& x) { return net_->forward(x) + x; }
-
- private:
-  nn::Sequential net_;
-};
-TORCH_MODULE(Residual);
+ConvBlockImpl::ConvBlockImpl(nn::Sequential parts) : parts_(std::move(parts)) {
+  for (const auto& item : parts_->named_children()) register_module(item.key(), item.value());
+}
 
 Residual encoder_block(std::int64_t dim, std::int64_t groups) {
   return Residual(nn::Sequential(conv(dim, dim, 3, 1), nn::GroupNorm(groups, dim), leaky(),
@@ -58,6 +39,8 @@ Residual decoder_block(std::int64_t dim, std::int64_t groups) {
                                  conv(dim, 2 * dim, 3, 1), nn::GLU(glu), nn::GroupNorm(groups, dim),
                                  conv(dim, dim, 1)));
 }
+
+namespace {
 
 nn::ConvTranspose2d upsample(std::int64_t in, std::int64_t out) {
   return nn::ConvTranspose2d(nn::ConvTranspose2dOptions(in, out, 4).stride(2).padding(1));
@@ -93,13 +76,13 @@ EncoderDecoderImpl::EncoderDecoderImpl(const VqganConfig& config) {
   register_module("decoders", decoders_);
 }
 
-DiscriminatorImpl::DiscriminatorImpl(const VqganConfig& config) {
+DiscriminatorImpl::DiscriminatorImpl(std::int64_t channels, const std::vector<std::int64_t>& dims) {
   constexpr std::int64_t kernel = discriminator_kernel;
-  std::int64_t in = config.dim;
-  all_.push_back({.conv = conv(config.channels, in, kernel, kernel / 2)});
+  std::int64_t in = dims.at(0);
+  all_.push_back({.conv = conv(channels, in, kernel, kernel / 2)});
   layers_->push_back(ConvBlock(nn::Sequential(all_.back().conv, leaky())));
-  for (std::int64_t layer = 0; layer < config.discr_layers; ++layer) {
-    const std::int64_t out = config.dim << layer;
+  for (std::size_t layer = 1; layer < dims.size(); ++layer) {
+    const std::int64_t out = dims[layer];
     all_.push_back(
         {.conv = conv(in, out, 4, 1, 2), .norm = nn::GroupNorm(discriminator_groups, out)});
     layers_->push_back(ConvBlock(nn::Sequential(all_.back().conv, all_.back().norm, leaky())));

@@ -4,11 +4,44 @@
 
 #include <millrace/training/models/vqgan_config.h>
 
+#include <vector>
+
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/normalization.h>
 
 namespace millrace {
+
+torch::nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel,
+                       std::int64_t padding = 0, std::int64_t stride = 1);
+torch::nn::LeakyReLU leaky();
+
+// A convolution, perhaps a norm, and the activation: "0", "1" and so on, as in a Sequential.
+// LibTorch's own Sequential cannot stand inside another.
+class ConvBlockImpl : public torch::nn::Module {
+ public:
+  explicit ConvBlockImpl(torch::nn::Sequential parts);
+  torch::Tensor forward(const torch::Tensor& x) { return parts_->forward(x); }
+
+ private:
+  torch::nn::Sequential parts_;  // not registered itself: its name would come between
+};
+TORCH_MODULE(ConvBlock);
+
+// x + net(x)
+class ResidualImpl : public torch::nn::Module {
+ public:
+  explicit ResidualImpl(torch::nn::Sequential net) : net_(register_module("net", std::move(net))) {}
+  torch::Tensor forward(const torch::Tensor& x) { return net_->forward(x) + x; }
+
+ private:
+  torch::nn::Sequential net_;
+};
+TORCH_MODULE(Residual);
+
+Residual encoder_block(std::int64_t dim, std::int64_t groups);
+Residual decoder_block(std::int64_t dim, std::int64_t groups);
 
 class EncoderDecoderImpl : public torch::nn::Module {
  public:
@@ -27,7 +60,8 @@ TORCH_MODULE(EncoderDecoder);
 
 class DiscriminatorImpl : public torch::nn::Module {
  public:
-  explicit DiscriminatorImpl(const VqganConfig& config);
+  // `dims`: of the first layer, and of each that halves the sides.
+  DiscriminatorImpl(std::int64_t channels, const std::vector<std::int64_t>& dims);
 
   torch::Tensor forward(const torch::Tensor& image) {
     return to_logits_->forward(layers_->forward(image));

@@ -1,0 +1,52 @@
+// The attention of NUWA's VQGAN-VAE, between all places of a feature map. Private to
+// training/models.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
+namespace millrace {
+
+// A norm over the channels of [batch, channels, height, width].
+class ChannelNormImpl : public torch::nn::Module {
+ public:
+  explicit ChannelNormImpl(std::int64_t dim);
+  torch::Tensor forward(const torch::Tensor& x);
+
+ private:
+  torch::Tensor g_, b_;
+};
+TORCH_MODULE(ChannelNorm);
+
+// How much a place attends to another because of where it lies: a small network of the distance.
+class ContinuousPositionBiasImpl : public torch::nn::Module {
+ public:
+  ContinuousPositionBiasImpl(std::int64_t dim, std::int64_t heads);
+  // [heads, places, places] for a square map of `side`
+  torch::Tensor forward(std::int64_t side, const torch::TensorOptions& options);
+
+ private:
+  std::vector<torch::nn::Linear> layers_;
+};
+TORCH_MODULE(ContinuousPositionBias);
+
+class VqganAttentionImpl : public torch::nn::Module {
+ public:
+  VqganAttentionImpl(std::int64_t dim, std::int64_t heads, std::int64_t dim_head, double dropout);
+  torch::Tensor forward(const torch::Tensor& x);
+
+ private:
+  std::int64_t heads_;
+  double dropout_;
+  torch::Tensor scale_;
+  ChannelNorm post_norm_;
+  ContinuousPositionBias cpb_;
+  torch::nn::Conv2d to_qkv_, to_out_;
+};
+TORCH_MODULE(VqganAttention);
+
+}  // namespace millrace
