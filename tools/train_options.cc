@@ -15,10 +15,8 @@ void add_data_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
   app.add_option(names.folder, o.folder, "the files to train on, also in folders below it")
       ->required()
       ->group("Data");
-  app.add_option("--batch-size", o.batch_size, "samples of a batch")
-      ->group("Data")
-      ->required()
-      ->check(CLI::PositiveNumber);
+  auto* batch = add("--batch-size", o.batch_size, "samples of a batch")->check(CLI::PositiveNumber);
+  if (o.batch_size == 0) batch->required()->default_str("");
   add("--valid-frac", o.valid_frac,
       "share of the files that is never trained on, but judged; 0: judge by the training files")
       ->check(CLI::Range(0.0, 0.99));
@@ -53,7 +51,7 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o, const TrainNames& nam
                       : "of the optimizer")
       ->expected(2);
   add("--eps", o.eps, "of adam and adamw");
-  add("--weight-decay", o.weight_decay, "of parameters with 2 or more dimensions")
+  add("--weight-decay,--wd", o.weight_decay, "of parameters with 2 or more dimensions")
       ->check(CLI::NonNegativeNumber);
   add(names.schedule, o.schedule, "of the learning rate: constant, linear, cosine or step")
       ->check(CLI::IsMember({"constant", "linear", "cosine", "step"}));

@@ -20,6 +20,8 @@ namespace {
 const std::map<std::string, std::function<void(const Fixture&, Report&)>> models = {
     {"mulan", check_mulan},
     {"mesh_transformer", check_mesh_transformer},
+    {"nuwa", check_nuwa},
+    {"nuwa_vqgan", check_nuwa_vqgan},
     {"video_tokenizer", check_video_tokenizer},
     {"vqgan", check_vqgan},
 };

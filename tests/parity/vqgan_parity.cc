@@ -1,29 +1,18 @@
 #include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 #include "tests/parity/perceptual_net.h"
+#include "tests/parity/vae_steps.h"
 
 #include <millrace/pipeline/error.h>
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/models/module_tensors.h>
 #include <millrace/training/models/vqgan.h>
-#include <millrace/training/optimizer.h>
 
-#include <set>
-
-#include <nlohmann/json.hpp>
 #include <torch/torch.h>
 
 namespace millrace {
 
 namespace {
-
-NamedTensors gradients(const VqganImpl& model) {
-  NamedTensors found;
-  for (const auto& [name, parameter] : parameter_tensors(model)) {
-    if (parameter.grad().defined()) found.emplace_back(name, parameter.grad());
-  }
-  return found;
-}
 
 void clear(VqganImpl& model) {
   model.zero_grad(/*set_to_none=*/true);
@@ -63,7 +52,7 @@ class Run {
       if (!loss.adversarial.defined()) return loss.backward();
       report_.loss("gen as trained", loss.total, fixture_.tensor("loss/gen"));
       loss.backward();
-      report_.gradients("gen as trained", gradients(*model_), fixture_.with("grad/gen/"), true);
+      report_.gradients("gen as trained", gradients_of(*model_), fixture_.with("grad/gen/"), true);
       return;
     }
     const torch::Tensor fake = loss.pictures;
@@ -75,7 +64,7 @@ class Run {
       report_.output("gen.recon", fake, fixture_.tensor("output/gen.recon"));
     }
     loss.backward();
-    report_.gradients("gen", gradients(*model_), fixture_.with("grad/gen/"));
+    report_.gradients("gen", gradients_of(*model_), fixture_.with("grad/gen/"));
   }
 
   void quantizer() {
@@ -89,7 +78,7 @@ class Run {
                      fixture_.tensor("output/quantizer_aux.ids"));
     }
     if (quantized.loss.requires_grad()) quantized.loss.backward();
-    report_.gradients("quantizer_aux", gradients(*model_), fixture_.with("grad/quantizer_aux/"));
+    report_.gradients("quantizer_aux", gradients_of(*model_), fixture_.with("grad/quantizer_aux/"));
   }
 
   void discriminator() {
@@ -101,7 +90,7 @@ class Run {
         model_->discriminator_loss(pictures_, {.as_in_python = as_in_python});
     report_.loss(name, loss, fixture_.tensor("loss/discr"));
     loss.backward();
-    report_.gradients(name, gradients(*model_), fixture_.with("grad/discr/"), !as_in_python);
+    report_.gradients(name, gradients_of(*model_), fixture_.with("grad/discr/"), !as_in_python);
   }
 
   void finish() {
@@ -118,48 +107,10 @@ class Run {
       report_.failure(std::to_string(draws_->left()) + " draws were not used");
   }
 
-  // Generator and discriminator take turns, each with a picture batch of its own.
   void steps() {
     if (!fixture_.has("step/config")) return;
     load_weights(fixture_, *model_, "_vgg.");
-    clear(*model_);
-    model_->train();
-    model_->set_draws(fixture_.draws("step/rand/"));
-    const auto config = nlohmann::json::parse(fixture_.text("step/config"));
-    const DiscriminatorOptions options{.gradient_penalty = config.at("gradient_penalty"),
-                                       .as_in_python = true};
-    const OptimizerOptions adam{.lr = config.at("lr"), .as_in_python = true};
-    Optimizer generator(model_->generator_parameters(), adam);
-    Optimizer discriminator(model_->discriminator_parameters(), adam);
-    for (int i = 0; i < config.at("steps").get<int>(); ++i) {
-      const std::string at = std::to_string(i);
-      GeneratorLoss loss = model_->generator_loss(
-          fixture_.tensor("step/input/" + std::to_string(2 * i)), {.as_in_python = true});
-      report_.loss("step " + at + " gen", loss.total, fixture_.tensor("step/loss/" + at + ".gen"),
-                   i > 0);
-      loss.backward();
-      generator.step();
-      clear(*model_);
-      const torch::Tensor discr = model_->discriminator_loss(
-          fixture_.tensor("step/input/" + std::to_string(2 * i + 1)), options);
-      report_.loss("step " + at + " discr", discr, fixture_.tensor("step/loss/" + at + ".discr"),
-                   i > 0);
-      discr.backward();
-      discriminator.step();
-      discriminator.zero_grad();
-    }
-    // Adam moves a parameter without a gradient by the sign of its rounding errors.
-    const double zero = report_.tolerance().zero;
-    std::set<std::string> aimless = zero_gradients(fixture_.with("grad/discr/"), zero);
-    for (const std::string& name : zero_gradients(fixture_.with("grad/gen/"), zero)) {
-      if (!name.starts_with("discr.")) aimless.insert(name);
-    }
-    auto moved = [&](NamedTensors tensors) {
-      std::erase_if(tensors, [&](const auto& item) { return aimless.contains(item.first); });
-      return tensors;
-    };
-    report_.tensors("parameters after steps", moved(parameter_tensors(*model_)),
-                    moved(fixture_.with("step/after/")));
+    check_vae_steps(fixture_, report_, *model_, fixture_.draws("step/rand/"));
   }
 
  private:

@@ -6,6 +6,9 @@
 
 #include <millrace/decoders/audio.h>
 #include <millrace/decoders/gif_write.h>
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/models/module_tensors.h>
+#include <millrace/training/models/nuwa_vqgan.h>
 
 #include <cstdint>
 #include <functional>
@@ -55,9 +58,12 @@ struct TrainerProgram {
   };
   std::vector<std::string> samples{"0.png", "0.ema.png"};  // of step 0
   std::string checkpoints_folder_flag{};                   // of a program that has two folders
-  // Flags for another model, and how the tensor's name begins that does not fit then.
+  // Another model, and what is said of the first tensor that then does not fit a checkpoint.
   std::vector<std::string> other_model{"--codebook-size", "32"};
-  std::string other_tensor = "quantizer";
+  std::string other_tensor = "'quantizer", other_shape = "is [4";
+  // Flags for what make_media() made beside the folder.
+  std::function<std::vector<std::string>(const std::filesystem::path& media)> beside =
+      [](const std::filesystem::path& /*media*/) { return std::vector<std::string>(); };
   // Ranks have one batch together, not a batch each: r ranks with batches of b are one process with
   // batches of r * b.
   bool one_batch = false;
@@ -71,10 +77,33 @@ struct TrainerProgram {
     if (!checkpoints_folder_flag.empty()) {
       all.insert(all.end(), {checkpoints_folder_flag, results.string()});
     }
+    for (const std::string& flag : beside(media)) all.push_back(flag);
     for (const char* flag : {"--threads", "--workers"}) all.insert(all.end(), {flag, "1"});
     return all;
   }
 };
+
+// Clips with a text beside each, and beside the folder a VAE to see them through.
+inline void make_captioned_clips(const std::filesystem::path& folder, int count) {
+  make_clips(folder, count);
+  for (int i = 0; i < count; ++i) {
+    std::ofstream(folder / (std::to_string(i) + ".txt")) << "clip " << std::string(i % 4, 'x') << i;
+  }
+  torch::manual_seed(1);
+  const NuwaVqgan vae(NuwaVqganConfig{.dim = 4,
+                                      .image_size = 8,
+                                      .channels = 1,
+                                      .num_layers = 1,
+                                      .num_resnet_blocks = {0},
+                                      .use_attn = {false},
+                                      .resnet_groups = 2,
+                                      .use_vgg_and_gan = false,
+                                      .vq = {.codebook_size = 8, .codebook_dim = 4}});
+  Dict saved;
+  saved.set("model", to_value(state_tensors(*vae)));
+  saved.set("config", vae->config_json());
+  write_checkpoint(folder.string() + ".vae.pt", Value(std::move(saved)));
+}
 
 inline void PrintTo(const TrainerProgram& program, std::ostream* out) {
   *out << program.name;
@@ -159,8 +188,56 @@ inline TrainerProgram mulan_program() {
       .make_media = make_sounds,
       .samples = {"retrieval.0.txt", "mulan.0.pt"},
       .other_model = {"--dim-latent", "5"},
-      .other_tensor = "text_to_latents",
+      .other_tensor = "'text_to_latents",
+      .other_shape = "is [",
       .one_batch = true};
+}
+
+inline TrainerProgram nuwa_vae_program() {
+  return {.name = "train_nuwa_vae",
+          .path = MILLRACE_TRAIN_NUWA_VAE,
+          .model = {"--image-size",
+                    "8",
+                    "--dim",
+                    "16",
+                    "--num-layers",
+                    "1",
+                    "--attn-dim-head",
+                    "4",
+                    "--attn-heads",
+                    "2",
+                    "--vq-codebook-size",
+                    "16",
+                    "--vq-codebook-dim",
+                    "8",
+                    "--num-resnet-blocks",
+                    "0",
+                    "--ema-update-after-step",
+                    "2",
+                    "--ema-update-every",
+                    "1"},
+          .make_media = make_clips,
+          .other_model = {"--vq-codebook-size", "32"},
+          .other_tensor = "'vq._codebook",
+          .other_shape = "is [1"};
+}
+
+inline TrainerProgram nuwa_program() {
+  return {.name = "train_nuwa",
+          .path = MILLRACE_TRAIN_NUWA,
+          .model = {"--dim", "12", "--max-video-frames", "2", "--text-max-seq-len", "8",
+                    "--text-enc-depth", "1", "--text-enc-heads", "2", "--text-enc-dim-head", "4",
+                    "--dec-depth", "1", "--dec-heads", "2", "--dec-dim-head", "4"},
+          .valid_loss = "valid_loss",
+          .average = "model",
+          .make_media = make_captioned_clips,
+          .samples = {"0.png", "0.gif"},
+          .other_model = {"--dim", "20"},
+          .other_tensor = "'video_bos'",
+          .other_shape = "is [12]",
+          .beside = [](const std::filesystem::path& media) {
+            return std::vector<std::string>{"--vae", media.string() + ".vae.pt"};
+          }};
 }
 
 }  // namespace millrace

@@ -6,6 +6,7 @@
 #include <millrace/pipeline/error.h>
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/models/module_tensors.h>
+#include <millrace/training/models/nuwa_vqgan.h>
 #include <millrace/training/models/video_tokenizer.h>
 #include <millrace/training/models/vqgan.h>
 
@@ -124,6 +125,14 @@ struct Picture {
   }
 };
 
+void check_side(const TokenModel& model, const Picture& picture) {
+  const std::int64_t side = model.side();
+  if (picture.height == side && picture.width == side) return;
+  throw Error(c10::str("the model takes ", side, "x", side, " pixels, not ", picture.height, "x",
+                       picture.width, "; give --size ", side))
+      .kind(ErrorKind::usage);
+}
+
 class VideoTokens : public Tokenizer {
  public:
   VideoTokens(const Value& saved, const TokenModelOptions& options)
@@ -159,11 +168,7 @@ class VideoTokens : public Tokenizer {
   Shape token_shape(const Shape& sample) const override {
     const Picture picture(sample, *this);
     const VideoTokenizerConfig& config = model_->config();
-    if (picture.height != side() || picture.width != side()) {
-      throw Error(c10::str("the model takes ", side(), "x", side(), " pixels, not ", picture.height,
-                           "x", picture.width, "; give --size ", side()))
-          .kind(ErrorKind::usage);
-    }
+    check_side(*this, picture);
     const std::int64_t factor = config.time_factor(), later = picture.frames - 1;
     if (later % factor != 0) {
       throw Error(c10::str("the model takes 1 frame and a multiple of ", factor, " more, not ",
@@ -235,6 +240,43 @@ class VqganTokens : public Tokenizer {
   Vqgan model_{nullptr};
 };
 
+// Frames of a clip all at once: there is nothing between them.
+class NuwaVaeTokens : public Tokenizer {
+ public:
+  NuwaVaeTokens(const Value& saved, const TokenModelOptions& options)
+      : Tokenizer("NUWA VAE", options.threads) {
+    const std::string defaults = NuwaVqganConfig{}.to_json();
+    auto config = NuwaVqganConfig::from_json(model_configuration(saved, options, defaults));
+    config.use_vgg_and_gan = false;
+    model_ = NuwaVqgan(config);
+    configuration_ = config.to_json();
+    hash_ = load_parts(model_weights(saved, options), *model_, {"encoders.", "vq."}, configuration_,
+                       options.model);
+    model_->eval();
+  }
+
+  std::int64_t vocabulary() const override { return model_->config().vq.codebook_size; }
+  std::int64_t channels() const override { return model_->config().channels; }
+  std::int64_t side() const override { return model_->config().image_size; }
+  bool takes_clips() const override { return true; }
+
+  Shape token_shape(const Shape& sample) const override {
+    const Picture picture(sample, *this);
+    check_side(*this, picture);
+    const std::int64_t places = model_->config().fmap_size();
+    return sample.rank() == 4 ? Shape{picture.frames, places, places} : Shape{places, places};
+  }
+
+ protected:
+  torch::Tensor codes_of(const torch::Tensor& pixels) const override {
+    NuwaVqgan model = model_;
+    return model->encode(pixels.dim() == 5 ? pixels[0].transpose(0, 1) : pixels).indices;
+  }
+
+ private:
+  NuwaVqgan model_{nullptr};
+};
+
 std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
   at::set_num_threads(1);
   const Value saved = read_checkpoint(options.model);
@@ -245,13 +287,17 @@ std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
   if (weights.contains("enc_dec.encoders.0.weight")) {
     return std::make_shared<VqganTokens>(saved, options);
   }
+  if (weights.contains("encoders.0.weight") && weights.contains("vq._codebook.embed")) {
+    return std::make_shared<NuwaVaeTokens>(saved, options);
+  }
   std::string found = "nothing";
   for (const auto& [key, value] : weights) {
     if (!key.is<std::string>()) continue;
     found = key.as_string();
     break;
   }
-  refuse(options.model, "holds neither a video tokenizer nor a VQGAN-VAE, but " + found + " ...");
+  refuse(options.model,
+         "holds neither a video tokenizer nor a VQGAN-VAE of Muse or NUWA, but " + found + " ...");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "tools/preprocess/token_model.h"
 #include "tools/preprocess/tokenizing.h"
 
+#include <millrace/datasets/gif_text_folder.h>
 #include <millrace/datasets/image_folder.h>
 #include <millrace/datasets/token_stage.h>
 #include <millrace/datasets/video_folder.h>
@@ -17,8 +18,9 @@ class Tokens : public Medium {
  public:
   const char* name() const override { return "tokens"; }
   const char* about() const override {
-    return "Pictures or clips to tokens. --model is a checkpoint of train_video_tokenizer or "
-           "train_vqgan, or of their models in Python; or a codebook of patches in an .npy file, "
+    return "Pictures or clips to tokens. --model is a checkpoint of train_video_tokenizer, "
+           "train_vqgan or train_nuwa_vae, or of their models in Python; or a codebook of patches "
+           "in an .npy file, "
            "float32 [entries, patch * patch * channels] over pixels in [0, 1].";
   }
   const char* examples() const override {
@@ -28,6 +30,7 @@ Examples:
   preprocess tokens clips/ --model checkpoint.90.pt --weights model --out tokens.arrow
   preprocess tokens photos/ --model results/vae.9000.ema.pt --out tokens.npy --size 256
   preprocess tokens clips/ --model from_python.pt --model-config model.toml --out tokens.npy
+  preprocess tokens gifs/ --model nuwa_vae/checkpoint.9000.pt --frames 10 --captions --out gifs.arrow
   preprocess tokens photos/ --model codebook.npy --out tokens.npy --dtype int64
   preprocess tokens songs/ --model results/mulan.9000.pt --out sounds.arrow     # embeddings
   preprocess tokens captions/ --medium text --model results/mulan.9000.pt --out texts.arrow
@@ -42,6 +45,7 @@ A checkpoint of train_mulan turns sounds and texts into embeddings, float32 [dim
  private:
   Job pictures(const std::shared_ptr<Pool>& pool) const;
   Job clips(const std::shared_ptr<Pool>& pool) const;
+  Job captioned_gifs(const std::shared_ptr<Pool>& pool) const;
   // Whether the folder's clips are meant, and not its pictures.
   bool wants_clips(const std::shared_ptr<Pool>& pool) const;
   // What is not given is what the model takes.
@@ -52,6 +56,7 @@ A checkpoint of train_mulan turns sounds and texts into embeddings, float32 [dim
   EmbeddingOptions embeddings_;
   std::int64_t frames_ = 17, patch_ = 0, patch_frames_ = 1;
   int channels_ = 0;
+  bool captions_ = false;
 };
 
 void Tokens::declare(CLI::App& app) {
@@ -80,6 +85,8 @@ void Tokens::declare(CLI::App& app) {
   app.add_option("--short", short_rule_, "clips that are too short: repeat, black, loop or error")
       ->check(CLI::IsMember(short_clip_rules()))
       ->capture_default_str();
+  app.add_flag("--captions", captions_,
+               "GIFs with a text beside each (a.gif and a.txt), which goes into the cache too");
   app.add_option("--patch", patch_, "pixels of a patch; 0: as the codebook's vectors are long")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -116,7 +123,29 @@ Job Tokens::clips(const std::shared_ptr<Pool>& pool) const {
   return job;
 }
 
+Job Tokens::captioned_gifs(const std::shared_ptr<Pool>& pool) const {
+  GifTextFolderOptions options;
+  options.frames = frames_;
+  options.size = parse_size(size_);
+  options.channels = channels_;
+  options.short_clip = short_clip_rules().at(short_rule_);
+  options.files = listing(pool);
+  auto folder = std::make_shared<GifTextFolder>(input_, options);
+  Job job{.what = "gifs",
+          .data = folder,
+          .source = paired_sources(
+              input_, [folder](std::int64_t i) { return folder->path(i); },
+              [folder](std::int64_t i) { return folder->text_path(i); }),
+          .options = {{"medium", "gifs with texts"},
+                      {"frames", std::to_string(frames_)},
+                      {"short", short_rule_}}};
+  job.stage_field = job.main_field = "video";
+  job.text_hint = "or leave --captions out";
+  return job;
+}
+
 bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
+  if (captions_) return true;
   if (medium_ != "auto") return medium_ == "videos";
   FileList files(input_, listing(pool));
   std::int64_t clips = 0, images = 0;
@@ -163,7 +192,7 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
         .at(model_)
         .kind(ErrorKind::usage);
   }
-  Job job = videos ? clips(pool) : pictures(pool);
+  Job job = captions_ ? captioned_gifs(pool) : videos ? clips(pool) : pictures(pool);
   job.stage = stage;
   job.stage_dtype = token_dtype(dtype_, stage->vocabulary());
   job.options["size"] = to_string(parse_size(size_));

@@ -8,7 +8,8 @@ namespace millrace {
 // In eval mode while it lives.
 class EvalMode {
  public:
-  explicit EvalMode(torch::nn::Module& module) : module_(module), was_training_(module.is_training()) {
+  explicit EvalMode(torch::nn::Module& module)
+      : module_(module), was_training_(module.is_training()) {
     if (was_training_) module_.eval();
   }
   ~EvalMode() {

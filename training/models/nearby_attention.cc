@@ -1,5 +1,7 @@
 #include "nearby_attention.h"
 
+#include "nearby_kernels.h"
+
 #include <limits>
 
 #include <ATen/Parallel.h>
@@ -11,36 +13,26 @@ namespace {
 
 constexpr float masked = std::numeric_limits<float>::lowest();
 
-struct Sizes {
-  std::int64_t batch, tokens, heads, channels, places, seen;
-
-  Sizes(const torch::Tensor& by_token, const torch::Tensor& y, const torch::Tensor& table)
-      : batch(y.size(0)),
-        tokens(by_token.size(1)),
-        heads(y.size(2)),
-        channels(y.size(3)),
-        places(y.size(1)),
-        seen(table.size(1)) {}
-};
-
-float dot(const float* a, const float* b, std::int64_t count) {
-  constexpr std::int64_t lanes = 8;  // sums that the compiler can take side by side
-  float sums[lanes] = {};
-  std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    for (std::int64_t lane = 0; lane < lanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  }
-  float sum = 0;
-  for (; i < count; ++i) sum += a[i] * b[i];
-  for (float lane : sums) sum += lane;
-  return sum;
-}
-
-// body(batch, head) on all threads: each writes to its own head of its own row.
+// body(sizes, where this head of this row begins among tokens, places and weights), on all threads:
+// each writes to its own.
 template <class Body>
-void for_heads(const Sizes& s, const Body& body) {
-  at::parallel_for(0, s.batch * s.heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) body(i / s.heads, i % s.heads);
+void for_heads(const torch::Tensor& by_token, const torch::Tensor& y, const torch::Tensor& table,
+               const Body& body) {
+  const std::int64_t batch = y.size(0), heads = y.size(2), channels = y.size(3);
+  const NearbySizes sizes{.tokens = by_token.size(1),
+                          .seen = table.size(1),
+                          .channels = channels,
+                          .stride = heads * channels,
+                          .weights_stride = heads * table.size(1),
+                          .table = table.const_data_ptr<std::int64_t>()};
+  const std::int64_t places = y.size(1);
+  at::parallel_for(0, batch * heads, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i / heads, head = i % heads;
+      body(sizes, row * sizes.tokens * sizes.stride + head * channels,
+           row * places * sizes.stride + head * channels,
+           row * sizes.tokens * sizes.weights_stride + head * sizes.seen);
+    }
   });
 }
 
@@ -49,68 +41,30 @@ void for_heads(const Sizes& s, const Body& body) {
 // and the third, those of the second are the first and the third.
 torch::Tensor products(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor& table,
                        float where_none) {
-  const Sizes s(x, y, table);
-  torch::Tensor w = torch::empty({s.batch, s.tokens, s.heads, s.seen}, x.options());
-  const auto *px = x.const_data_ptr<float>(), *py = y.const_data_ptr<float>();
-  const auto* place = table.const_data_ptr<std::int64_t>();
-  auto* pw = w.mutable_data_ptr<float>();
-  for_heads(s, [&](std::int64_t b, std::int64_t h) {
-    for (std::int64_t i = 0; i < s.tokens; ++i) {
-      const std::int64_t at = (b * s.tokens + i) * s.heads + h;
-      for (std::int64_t j = 0; j < s.seen; ++j) {
-        const std::int64_t there = place[i * s.seen + j];
-        pw[at * s.seen + j] =
-            there < 0 ? where_none
-                      : dot(px + at * s.channels,
-                            py + ((b * s.places + there) * s.heads + h) * s.channels, s.channels);
-      }
-    }
+  torch::Tensor w = torch::empty({x.size(0), x.size(1), x.size(2), table.size(1)}, x.options());
+  for_heads(x, y, table, [&](const NearbySizes& s, auto token, auto place, auto weight) {
+    nearby_products(s, x.const_data_ptr<float>() + token, y.const_data_ptr<float>() + place,
+                    where_none, w.mutable_data_ptr<float>() + weight);
   });
   return w;
 }
 
 torch::Tensor sums_by_token(const torch::Tensor& w, const torch::Tensor& y,
                             const torch::Tensor& table) {
-  const Sizes s(w, y, table);
-  torch::Tensor x = torch::zeros({s.batch, s.tokens, s.heads, s.channels}, y.options());
-  const auto *pw = w.const_data_ptr<float>(), *py = y.const_data_ptr<float>();
-  const auto* place = table.const_data_ptr<std::int64_t>();
-  auto* px = x.mutable_data_ptr<float>();
-  for_heads(s, [&](std::int64_t b, std::int64_t h) {
-    for (std::int64_t i = 0; i < s.tokens; ++i) {
-      const std::int64_t at = (b * s.tokens + i) * s.heads + h;
-      float* to = px + at * s.channels;
-      for (std::int64_t j = 0; j < s.seen; ++j) {
-        const std::int64_t there = place[i * s.seen + j];
-        if (there < 0) continue;
-        const float weight = pw[at * s.seen + j];
-        const float* from = py + ((b * s.places + there) * s.heads + h) * s.channels;
-        for (std::int64_t c = 0; c < s.channels; ++c) to[c] += weight * from[c];
-      }
-    }
+  torch::Tensor x = torch::zeros({w.size(0), w.size(1), w.size(2), y.size(3)}, y.options());
+  for_heads(w, y, table, [&](const NearbySizes& s, auto token, auto place, auto weight) {
+    nearby_sums_by_token(s, w.const_data_ptr<float>() + weight, y.const_data_ptr<float>() + place,
+                         x.mutable_data_ptr<float>() + token);
   });
   return x;
 }
 
 torch::Tensor sums_by_place(const torch::Tensor& w, const torch::Tensor& x, const torch::Tensor& y,
                             const torch::Tensor& table) {
-  const Sizes s(w, y, table);
   torch::Tensor sums = torch::zeros(y.sizes(), y.options());
-  const auto *pw = w.const_data_ptr<float>(), *px = x.const_data_ptr<float>();
-  const auto* place = table.const_data_ptr<std::int64_t>();
-  auto* to_all = sums.mutable_data_ptr<float>();
-  for_heads(s, [&](std::int64_t b, std::int64_t h) {
-    for (std::int64_t i = 0; i < s.tokens; ++i) {
-      const std::int64_t at = (b * s.tokens + i) * s.heads + h;
-      const float* from = px + at * s.channels;
-      for (std::int64_t j = 0; j < s.seen; ++j) {
-        const std::int64_t there = place[i * s.seen + j];
-        if (there < 0) continue;
-        const float weight = pw[at * s.seen + j];
-        float* to = to_all + ((b * s.places + there) * s.heads + h) * s.channels;
-        for (std::int64_t c = 0; c < s.channels; ++c) to[c] += weight * from[c];
-      }
-    }
+  for_heads(w, y, table, [&](const NearbySizes& s, auto token, auto place, auto weight) {
+    nearby_sums_by_place(s, w.const_data_ptr<float>() + weight, x.const_data_ptr<float>() + token,
+                         sums.mutable_data_ptr<float>() + place);
   });
   return sums;
 }

@@ -1,3 +1,5 @@
+#include "stage_parts.h"
+
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
 #include <millrace/pipeline/random.h>

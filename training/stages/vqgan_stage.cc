@@ -17,9 +17,22 @@ enum PhaseNumber : std::size_t { generator_phase, discriminator_phase };
 }  // namespace
 
 VqganStage::VqganStage(const VqganConfig& config, const VqganStageOptions& options)
+    : VqganStage(std::make_shared<VqganImpl>(config), std::make_shared<VqganImpl>(config),
+                 options) {
+  if (options.compat) options_.apply_grad_penalty_every = 1;
+}
+
+VqganStage::VqganStage(const NuwaVqganConfig& config, const VqganStageOptions& options)
+    : VqganStage(std::make_shared<NuwaVqganImpl>(config), std::make_shared<NuwaVqganImpl>(config),
+                 options) {
+  if (options.compat) options_.apply_grad_penalty_every = 0;
+}
+
+VqganStage::VqganStage(std::shared_ptr<PictureVaeImpl> model,
+                       std::shared_ptr<PictureVaeImpl> average, const VqganStageOptions& options)
     : options_(options),
-      model_(config),
-      average_(config),
+      model_(std::move(model)),
+      average_(std::move(average)),
       generator_(model_->generator_parameters(), optimizer_options()) {
   model_->to(options.device);  // the parameters stay the same objects
   average_->to(options.device);
@@ -73,12 +86,14 @@ std::vector<Phase> VqganStage::phases() {
 }
 
 torch::Tensor VqganStage::pictures(const Batch& batch) const {
-  return to_tensor(batch[options_.field]);
+  const torch::Tensor found = to_tensor(batch[options_.field]);
+  return found.dim() == 5 ? found.transpose(1, 2).flatten(0, 1) : found;
 }
 
 Logs VqganStage::backward(const Batch& batch, const MicroStep& micro) {
   if (micro.phase == discriminator_phase) {
-    const bool penalty = options_.compat || micro.step % options_.apply_grad_penalty_every == 0;
+    const std::int64_t every = options_.apply_grad_penalty_every;
+    const bool penalty = every > 0 && micro.step % every == 0;
     const torch::Tensor loss = model_->discriminator_loss(
         pictures(batch), {.gradient_penalty = penalty, .as_in_python = options_.compat});
     (loss * micro.scale).backward();
@@ -100,7 +115,7 @@ Logs VqganStage::backward(const Batch& batch, const MicroStep& micro) {
 }
 
 Logs VqganStage::validate(const Batch& batch, bool average) {
-  Vqgan& model = average ? average_ : model_;
+  PictureVaeImpl* model = (average ? average_ : model_).get();
   const torch::Tensor real = pictures(batch);
   const torch::Tensor fake = model->reconstruct(real);
   const double reconstruction = model->reconstruction_loss(fake, real).item<double>();

@@ -1,0 +1,64 @@
+"""Trains NUWA with the trainer of nuwa-pytorch, or makes codes of clips with its VAE, and prints one JSON line, as train.py
+expects it.
+
+usage: trainer_nuwa.py --folder GIFS --steps 10 --warm 3 --batch 4 --accum 1 --threads 2 --model JSON [--vae FILE] [--codes FILE]
+
+--codes FILE: convert_video_tensor_dataset_to_indices instead of training. --save FILE: writes the VAE, as it starts, and ends.
+"""
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+import warnings
+
+warnings.filterwarnings("ignore")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, kind in {"folder": str, "steps": int, "warm": int, "batch": int, "accum": int, "threads": int, "model": str}.items():
+        parser.add_argument("--" + name, type=kind, required=True)
+    for name in ("vae", "codes", "save"):
+        parser.add_argument("--" + name)
+    return parser.parse_args()
+
+
+def main():
+    args = arguments()
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    import torch
+    from nuwa_pytorch import NUWA, VQGanVAE
+    from nuwa_pytorch import train_nuwa as package
+
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+    model = json.loads(args.model)
+    config = model.pop("vae")
+    vae = VQGanVAE(**config)
+    if args.save:
+        return torch.save({"model": vae.state_dict(), "config": json.dumps(config)}, args.save)
+    if args.vae:
+        vae.load_state_dict(torch.load(args.vae)["model"])
+    data = package.GifVideoDataset(folder=args.folder, channels=config["channels"])
+    if args.codes:
+        start = time.perf_counter()
+        package.convert_video_tensor_dataset_to_indices(vae=vae, raw_video_dataset=data, num_frames=model["max_video_frames"], path=args.codes)
+        print(json.dumps({"items_per_s": len(data) / (time.perf_counter() - start)}))
+        return
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
+        trainer = package.NUWATrainer(nuwa=NUWA(vae=vae, **model), dataset=data, num_train_steps=args.warm + args.steps, batch_size=args.batch,
+                                      grad_accum_every=args.accum, save_model_every=10**9, save_results_every=10**9, results_folder=folder + "/results")
+        trainer.steps = 1  # samples and weights, which step 0 would have, are not measured
+        for _ in range(args.warm):
+            trainer.train_step()
+        start = time.perf_counter()
+        for _ in range(args.steps):
+            trainer.train_step()
+        seconds = time.perf_counter() - start
+    print(json.dumps({"peer": "nuwa-pytorch", "steps_per_s": args.steps / seconds, "data_wait": 0}))
+
+
+main()
