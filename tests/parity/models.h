@@ -11,6 +11,7 @@ void check_mulan(const Fixture& fixture, Report& report);
 void check_mesh_transformer(const Fixture& fixture, Report& report);
 void check_nuwa(const Fixture& fixture, Report& report);
 void check_nuwa_vqgan(const Fixture& fixture, Report& report);
+void check_mesh_autoencoder(const Fixture& fixture, Report& report);
 void check_video_tokenizer(const Fixture& fixture, Report& report);
 void check_vqgan(const Fixture& fixture, Report& report);
 

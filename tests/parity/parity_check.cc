@@ -22,6 +22,7 @@ const std::map<std::string, std::function<void(const Fixture&, Report&)>> models
     {"mesh_transformer", check_mesh_transformer},
     {"nuwa", check_nuwa},
     {"nuwa_vqgan", check_nuwa_vqgan},
+    {"mesh_autoencoder", check_mesh_autoencoder},
     {"video_tokenizer", check_video_tokenizer},
     {"vqgan", check_vqgan},
 };

@@ -30,4 +30,17 @@ torch::Tensor Draws::uniform(torch::IntArrayRef shape) {
   return replays_ ? replay(shape) : torch::rand(shape, own_);
 }
 
+torch::Tensor Draws::permutation(std::int64_t size) {
+  return replays_ ? replay({size}) : torch::randperm(size, own_, torch::kInt64);
+}
+
+torch::Tensor Draws::integers(std::int64_t end, torch::IntArrayRef shape) {
+  return replays_ ? replay(shape) : torch::randint(0, end, shape, own_, torch::kInt64);
+}
+
+std::int64_t Draws::integer(std::int64_t begin, std::int64_t end) {
+  if (replays_) return replay({}).item<std::int64_t>();
+  return torch::randint(begin, end, {1}, own_, torch::kInt64).item<std::int64_t>();
+}
+
 }  // namespace millrace

@@ -28,6 +28,13 @@ class Draws {
   torch::Tensor normal(torch::IntArrayRef shape);
   // torch.rand, or a tensor's uniform_(0, 1).
   torch::Tensor uniform(torch::IntArrayRef shape);
+  // torch.randperm.
+  torch::Tensor permutation(std::int64_t size);
+  // torch.randint from 0 below `end`.
+  torch::Tensor integers(std::int64_t end, torch::IntArrayRef shape);
+  // Python's random.randrange(begin, end).
+  std::int64_t integer(std::int64_t begin, std::int64_t end);
+  bool replays() const { return replays_; }
 
   // How many recorded tensors have not been asked for.
   std::size_t left() const { return recorded_.size() - next_; }

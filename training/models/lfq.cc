@@ -1,3 +1,5 @@
+#include "code_entropy.h"
+
 #include <millrace/pipeline/error.h>
 #include <millrace/training/models/lfq.h>
 
@@ -122,18 +124,21 @@ Quantized LfqImpl::forward(const torch::Tensor& features, const torch::Tensor& c
   return result;
 }
 
-void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
-                         const torch::Tensor& counted, Quantized& result) {
-  result.loss = torch::zeros({}, input.options());
-  if (!is_training()) return;
-  const std::int64_t vectors = input.size(0) * input.size(1);
-  torch::Tensor chosen;
-  if (options_.frac_per_sample_entropy < 1) {
-    const auto kept =
-        static_cast<std::int64_t>(static_cast<double>(vectors) * options_.frac_per_sample_entropy);
-    chosen = draws_->normal({vectors}).argsort().lt(kept).to(input.device());
+void LfqImpl::add_entropies(const torch::Tensor& input, const torch::Tensor& chosen,
+                            Quantized& result) {
+  if (options_.factored_entropies) {
+    torch::Tensor vectors = input.flatten(0, 1);
+    if (chosen.defined()) vectors = vectors.index({chosen});
+    std::vector<torch::Tensor> per_sample, batch;  // of each codebook
+    for (const torch::Tensor& bits : vectors.unbind(1)) {
+      const CodeEntropies both = code_entropies(bits, options_.codebook_scale, inverse_temperature);
+      per_sample.push_back(both.per_sample);
+      batch.push_back(both.batch);
+    }
+    result.per_sample_entropy = torch::stack(per_sample).mean();
+    result.batch_entropy = torch::stack(batch).mean();
+    return;
   }
-  if (!torch::GradMode::is_enabled()) return;  // nobody could use the loss
   if (!codebook_.defined() || codebook_.device() != input.device()) {
     torch::Tensor numbers = torch::arange(options_.codebook_size, mask_.options()).unsqueeze(-1);
     codebook_ = torch::where(numbers.bitwise_and(mask_) != 0, options_.codebook_scale,
@@ -145,12 +150,26 @@ void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
       (torch::einsum("...id,jd->...ij", {input, codebook_}) * (2 * inverse_temperature))
           .softmax(-1)
           .flatten(0, 1);  // [vectors, codebooks, codes]
-  if (counted.defined()) {
-    chosen = chosen.defined() ? chosen.logical_and(counted.flatten()) : counted.flatten();
-  }
   if (chosen.defined()) p = p.index({chosen});
   result.per_sample_entropy = entropy(p).mean();
   result.batch_entropy = entropy(p.mean(0)).mean();
+}
+
+void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
+                         const torch::Tensor& counted, Quantized& result) {
+  result.loss = torch::zeros({}, input.options());
+  if (!is_training()) return;
+  torch::Tensor chosen = counted.defined() ? counted.flatten() : counted;
+  if (options_.frac_per_sample_entropy < 1) {
+    const std::int64_t vectors =
+        counted.defined() ? counted.sum().item<std::int64_t>() : input.size(0) * input.size(1);
+    const auto kept =
+        static_cast<std::int64_t>(static_cast<double>(vectors) * options_.frac_per_sample_entropy);
+    const torch::Tensor drawn = draws_->normal({vectors}).argsort().lt(kept).to(input.device());
+    chosen = chosen.defined() ? chosen.masked_scatter(chosen, drawn) : drawn;
+  }
+  if (!torch::GradMode::is_enabled()) return;  // nobody could use the loss
+  add_entropies(input, chosen, result);
   result.loss = (result.per_sample_entropy - options_.diversity_gamma * result.batch_entropy) *
                 options_.entropy_loss_weight;
   if (options_.commitment_loss_weight > 0) {

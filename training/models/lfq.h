@@ -34,6 +34,9 @@ struct LfqOptions {
   bool cosine_sim_project_in = false;
   std::optional<double> cosine_sim_project_in_scale{};
   std::optional<bool> channel_first{};  // unless told: with 4 and more dimensions
+  // The entropies without a table of vectors by codes: the same but for rounding, in a fraction of
+  // the time and memory.
+  bool factored_entropies = false;
 };
 
 // The projection of `cosine_sim_project_in`: the cosine to each column, scaled.
@@ -62,7 +65,9 @@ class LfqImpl : public torch::nn::Module {
 
  private:
   torch::Tensor project_in(const torch::Tensor& x);
-  // Fills the entropies and the loss.
+  // Fills the entropies: of those of `input` that are `chosen`, if that is given.
+  void add_entropies(const torch::Tensor& input, const torch::Tensor& chosen, Quantized& result);
+  // And the loss.
   void add_losses(const torch::Tensor& input, const torch::Tensor& signs,
                   const torch::Tensor& counted, Quantized& result);
 

@@ -21,7 +21,18 @@ void collect(const torch::nn::Module& module, const std::string& prefix, NamedTe
   }
 }
 
+class Names : public torch::nn::Module {
+ public:
+  explicit Names(const std::vector<std::pair<std::string, ModulePointer>>& children) {
+    for (const auto& [name, child] : children) register_module(name, child);
+  }
+};
+
 }  // namespace
+
+ModulePointer named(const std::vector<std::pair<std::string, ModulePointer>>& children) {
+  return std::make_shared<Names>(children);
+}
 
 NamedTensors state_tensors(const torch::nn::Module& module) {
   NamedTensors tensors;

@@ -1,6 +1,8 @@
 #include <millrace/pipeline/error.h>
 #include <millrace/training/models/vector_quantizer.h>
 
+#include <algorithm>
+
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
 
@@ -43,13 +45,28 @@ torch::Tensor CodebookImpl::nearest(const torch::Tensor& x) {
   return distances(x, embed_[0]).argmax(-1);
 }
 
+torch::Tensor CodebookImpl::drawn(const torch::Tensor& x) {
+  // A few rows at a time, for the table may be large; one table, where a test has recorded one.
+  const std::int64_t codes = options_.codebook_size;
+  const std::int64_t most = std::max<std::int64_t>((std::int64_t{1} << 22) / codes, 1);
+  const std::int64_t rows = draws->replays() ? std::max<std::int64_t>(x.size(0), 1) : most;
+  auto log = [](const torch::Tensor& t) { return t.clamp_min(1e-20).log(); };
+  std::vector<torch::Tensor> chosen;
+  for (std::int64_t begin = 0; begin < x.size(0); begin += rows) {
+    const torch::Tensor some = x.narrow(0, begin, std::min(rows, x.size(0) - begin));
+    const torch::Tensor noise = draws->uniform({1, some.size(0), codes})[0].to(x.device());
+    chosen.push_back((distances(some, embed_[0]) - log(-log(noise))).argmax(-1));
+  }
+  return chosen.empty() ? torch::zeros({0}, x.options().dtype(torch::kInt64)) : torch::cat(chosen);
+}
+
 torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t wanted) const {
   // Each rank gives a part of them, and all get the same.
   const std::int64_t first = wanted * ranks.rank / ranks.world;
   const std::int64_t count = wanted * (ranks.rank + 1) / ranks.world - first;
   const std::int64_t there = x.size(0);
-  torch::Tensor chosen = there >= count ? torch::randperm(there, torch::kInt64).slice(0, 0, count)
-                                        : torch::randint(0, there, {count}, torch::kInt64);
+  torch::Tensor chosen = there >= count ? draws->permutation(there).slice(0, 0, count)
+                                        : draws->integers(there, {count});
   torch::Tensor mine = x.index_select(0, chosen.to(x.device()));
   if (ranks.world == 1) return mine;
   torch::Tensor all = torch::zeros({wanted, x.size(1)}, x.options());
@@ -88,7 +105,8 @@ torch::Tensor CodebookImpl::sums_by_code(const torch::Tensor& x, const torch::Te
   return torch::einsum("hnd,hnc->hcd", {x.unsqueeze(0), chosen.unsqueeze(0)})[0].contiguous();
 }
 
-void CodebookImpl::follow(const torch::Tensor& x, const torch::Tensor& indices) {
+void CodebookImpl::follow(const torch::Tensor& x, const torch::Tensor& indices,
+                          const torch::Tensor& fresh) {
   torch::Tensor counts = torch::bincount(indices, {}, options_.codebook_size).to(x.scalar_type());
   torch::Tensor sums = sums_by_code(x, indices);
   ranks.sum(counts);
@@ -103,7 +121,7 @@ void CodebookImpl::follow(const torch::Tensor& x, const torch::Tensor& indices) 
   // Twice, for so the package does: what rounds in the last bit decides between codes.
   if (options_.use_cosine_sim) codes = unit(unit(codes));
   embed_.copy_(codes);
-  replace_dead(x);
+  replace_dead(fresh.defined() ? fresh : x);
 }
 
 void CodebookImpl::replace_dead(const torch::Tensor& x) {

@@ -5,10 +5,12 @@
 //   Quantized result = quantizer->forward(features);      // [batch, 64, height, width]
 #pragma once
 
+#include <millrace/training/models/draws.h>
 #include <millrace/training/models/quantizer.h>
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
@@ -41,13 +43,17 @@ class CodebookImpl : public torch::nn::Module {
  public:
   explicit CodebookImpl(const VectorQuantizerOptions& options);
 
-  // Which code is nearest to each of [vectors, dim].
+  // Which code is nearest to each of [vectors, dim]; or drawn, the nearer the likelier.
   torch::Tensor nearest(const torch::Tensor& x);
+  torch::Tensor drawn(const torch::Tensor& x);
   torch::Tensor codes() const { return embed_[0]; }
   void start(const torch::Tensor& x);  // by k-means, unless it has been
-  void follow(const torch::Tensor& x, const torch::Tensor& indices);
+  // Codes that have died are replaced by some of `fresh`; unless given, by some of `x`.
+  void follow(const torch::Tensor& x, const torch::Tensor& indices,
+              const torch::Tensor& fresh = {});
 
   CodebookRanks ranks;
+  std::shared_ptr<Draws> draws = std::make_shared<Draws>();
 
  private:
   torch::Tensor distances(const torch::Tensor& x, const torch::Tensor& codes) const;

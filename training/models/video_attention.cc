@@ -1,6 +1,7 @@
 #include "video_attention.h"
 
 #include "gate_loop.h"
+#include "taylor_series.h"
 
 #include <millrace/pipeline/error.h>
 #include <millrace/training/models/quantizer.h>
@@ -138,16 +139,6 @@ class GateLoop : public VideoLayer {
   nn::Linear to_qkva_;
   GateLoopOrder order_;
 };
-
-// [1, x, x x^T / sqrt 2]: the product of two such is 1 + qk + (qk)^2 / 2.
-torch::Tensor taylor_series(const torch::Tensor& x) {
-  const torch::Tensor rows = x.reshape({-1, x.size(-1)});
-  const torch::Tensor ones = torch::ones({rows.size(0), 1}, rows.options());
-  const torch::Tensor squares = torch::einsum("bi,bj->bij", {rows, rows}) * std::sqrt(0.5);
-  std::vector<std::int64_t> shape = x.sizes().vec();
-  shape.back() = -1;
-  return torch::cat({ones, rows, squares.flatten(1)}, 1).reshape(shape);
-}
 
 }  // namespace
 

@@ -15,13 +15,6 @@ namespace nn = torch::nn;
 
 namespace {
 
-class Names : public nn::Module {
- public:
-  explicit Names(const std::vector<std::pair<std::string, ModulePointer>>& children) {
-    for (const auto& [name, child] : children) register_module(name, child);
-  }
-};
-
 // [batch, channels, frames, height, width] to [batch * frames, channels, height, width].
 torch::Tensor frames_as_batch(const torch::Tensor& x) {
   return x.transpose(1, 2).flatten(0, 1);
@@ -304,10 +297,6 @@ bool lies_channels_last(const torch::Tensor& x) {
 torch::Tensor channels_last(const torch::Tensor& x) {
   return x.contiguous(x.dim() == 5 ? torch::MemoryFormat::ChannelsLast3d
                                    : torch::MemoryFormat::ChannelsLast);
-}
-
-ModulePointer named(const std::vector<std::pair<std::string, ModulePointer>>& children) {
-  return std::make_shared<Names>(children);
 }
 
 CausalConv3d::CausalConv3d(std::int64_t in, std::int64_t out,

@@ -2,6 +2,7 @@
 // Private to training/models.
 #pragma once
 
+#include <millrace/training/models/module_tensors.h>
 #include <millrace/training/models/video_tokenizer_config.h>
 
 #include <memory>
@@ -12,12 +13,6 @@
 #include <torch/nn/modules/linear.h>
 
 namespace millrace {
-
-using ModulePointer = std::shared_ptr<torch::nn::Module>;
-
-// A module that only names its children, as a Sequential or a wrapper does in Python: layers here
-// are whole, but their tensors have Python's names.
-ModulePointer named(const std::vector<std::pair<std::string, ModulePointer>>& children);
 
 // The same values, laid out densely, as the package's layers have them after a change of shape: how
 // sums are rounded depends on it.
