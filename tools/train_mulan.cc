@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
                    "text that describes it to the same place.",
                    examples);
   MulanTrainOptions options;
-  add_train_options(line.app(), options.train, {.moving_average = false});
+  add_train_options(line.app(), options.train, {.average = false});
   line.app()
       .get_option("--num-train-steps")
       ->required(false)

@@ -22,7 +22,7 @@ void add_data_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
       ->check(CLI::Range(0.0, 0.99));
   add("--random-split-seed", o.random_split_seed,
       "which files those are; the same as torch's random_split takes");
-  add("--valid-batches", o.valid_batches, "judge by the first so many batches of them; 0: by all")
+  add(names.valid_batches, o.valid_batches, "judge by the first so many batches of them; 0: by all")
       ->check(CLI::NonNegativeNumber);
   add("--on-error", o.on_error, "a file that cannot be read: skip it (see errors.jsonl), or fail")
       ->check(CLI::IsMember({"skip", "fail"}));
@@ -118,7 +118,7 @@ void add_result_options(CLI::App& app, TrainOptions& o, const TrainNames& names)
 void add_train_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
   add_data_options(app, o, names);
   add_optimizer_options(app, o, names);
-  if (names.moving_average) add_average_options(app, o);
+  if (names.average) add_average_options(app, o);
   add_result_options(app, o, names);
 }
 

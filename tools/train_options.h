@@ -64,7 +64,8 @@ struct TrainNames {
   const char* save_model_every = "--save-model-every";
   const char* checkpoint_every = "--checkpoint-every";
   const char* checkpoints_folder = nullptr;
-  bool moving_average = true;
+  const char* valid_batches = "--valid-batches";
+  bool average = true;  // it keeps a moving average of the weights
 };
 
 void add_train_options(CLI::App& app, TrainOptions& options, const TrainNames& names = {});

@@ -66,6 +66,10 @@ Value read_checkpoint(const std::filesystem::path& path) {
   }
 }
 
+Value read_pickle(const std::string& pickle) {
+  return Unpickler(pickle).read();
+}
+
 void copy_tensors(const Value& from, const NamedTensors& to, const std::string& source) {
   auto fail = [&](const std::string& why) {
     throw Error(why).at(source).hint("Give the configuration that the checkpoint was made with");

@@ -21,6 +21,9 @@ void write_checkpoint(const std::filesystem::path& path, const Value& value);
 // Throws an Error with the path if the file is damaged, is no checkpoint, or asks for code.
 Value read_checkpoint(const std::filesystem::path& path);
 
+// What pickle.dumps() made of plain values.
+Value read_pickle(const std::string& pickle);
+
 // Copies each tensor of a state_dict into the one of the same name. Throws before anything is
 // changed, naming the first tensor that is missing, left over or of another shape.
 void copy_tensors(const Value& from, const NamedTensors& to, const std::string& source);

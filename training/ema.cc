@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
@@ -42,6 +43,18 @@ void Ema::copy() {
   }
 }
 
+// Tensors that have several names, such as a codebook that quantizers share, move once.
+std::vector<std::size_t> Ema::floating() const {
+  std::vector<std::size_t> once;
+  std::set<const void*> seen;
+  for (std::size_t i = 0; i < average_.size(); ++i) {
+    const torch::Tensor& tensor = average_[i].second;
+    if (!tensor.is_floating_point()) continue;
+    if (tensor.numel() == 0 || seen.insert(tensor.const_data_ptr()).second) once.push_back(i);
+  }
+  return once;
+}
+
 void Ema::update() {
   const std::int64_t step = step_++;
   if (step % options_.update_every != 0) return;
@@ -56,9 +69,7 @@ void Ema::update() {
   if (options_.beta == 1) return;
   torch::NoGradGuard no_grad;
   const double weight = 1 - decay();
-  for (std::size_t i = 0; i < online_.size(); ++i) {
-    if (average_[i].second.is_floating_point()) average_[i].second.lerp_(online_[i].second, weight);
-  }
+  for (const std::size_t i : floating()) average_[i].second.lerp_(online_[i].second, weight);
 }
 
 Value Ema::state(bool with_online_model) const {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace millrace {
 
@@ -39,6 +40,7 @@ class Ema {
 
  private:
   void copy();
+  std::vector<std::size_t> floating() const;  // which of them move
 
   NamedTensors online_, average_;
   EmaOptions options_;

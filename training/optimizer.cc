@@ -43,7 +43,15 @@ void Optimizer::zero_grad() {
 }
 
 double Optimizer::clip(double max_norm) {
-  return torch::nn::utils::clip_grad_norm_(parameters_, max_norm);
+  if (!options_.clip_each_group || groups_.size() == 1) {
+    return torch::nn::utils::clip_grad_norm_(parameters_, max_norm);
+  }
+  double squares = 0;
+  for (Group& group : groups_) {
+    const double norm = torch::nn::utils::clip_grad_norm_(group.parameters, max_norm);
+    squares += norm * norm;
+  }
+  return std::sqrt(squares);
 }
 
 void Optimizer::set_lr(double lr) {

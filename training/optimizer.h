@@ -37,6 +37,8 @@ struct OptimizerOptions {
   // Takes the operations of torch.optim one by one, in its order, so that results are Python's to
   // the last bit; otherwise one fused kernel does them all.
   bool as_in_python = false;
+  // clip() takes the norm of each group by itself, as some trainers in Python do.
+  bool clip_each_group = false;
 };
 
 class Optimizer {
@@ -53,7 +55,8 @@ class Optimizer {
   // Moves every parameter that has a gradient, at `factor` times its group's rate.
   void step(double factor = 1);
   void zero_grad();
-  // Scales all gradients so that their common norm is at most `max_norm`; returns what it was.
+  // Scales all gradients so that their common norm is at most `max_norm`, or that of each group;
+  // returns what it was of all.
   double clip(double max_norm);
 
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }

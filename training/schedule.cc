@@ -54,11 +54,11 @@ double Schedule::undampened(std::int64_t step) const {
 
 double Schedule::factor(std::int64_t step) const {
   double factor = undampened(step);
-  if (options_.warmup_steps > 0) {
-    factor *=
-        std::min(1.0, static_cast<double>(step + 1) / static_cast<double>(options_.warmup_steps));
-  }
-  return factor;
+  if (options_.warmup_steps < 1) return factor;
+  const auto period = static_cast<double>(options_.warmup_steps);
+  const double warmth = std::min(1.0, static_cast<double>(step + 1) / period);
+  if (!options_.stays_at_first_warmup_rate) return factor * warmth;
+  return factor * (step == 0 ? 1 : warmth) / period;
 }
 
 }  // namespace millrace

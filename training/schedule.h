@@ -23,6 +23,9 @@ struct ScheduleOptions {
   std::int64_t step_size = 1000;  // step: the rate falls by `gamma` every so many steps
   double gamma = 0.1;
   std::int64_t warmup_steps = 0;  // min(1, (step + 1) / warmup_steps)
+  // A fault of some trainers in Python, for comparisons: the schedule begins when the first step of
+  // the warm-up has been taken off the rate, and never learns what was asked for.
+  bool stays_at_first_warmup_rate = false;
 };
 
 class Schedule {

@@ -149,7 +149,8 @@ bool Unpickler::step_over_scalars(unsigned char opcode) {
     case 'X':
       return push({.kind = Kind::text, .text = std::string(take(take_number<std::uint32_t>()))}),
              true;
-    case 'U':  // a string of Python 2
+    case 'U':   // a string of Python 2
+    case 0x8c:  // SHORT_BINUNICODE
       return push({.kind = Kind::text, .text = std::string(take(take_number<std::uint8_t>()))}),
              true;
     case 'C':
@@ -205,6 +206,10 @@ bool Unpickler::step(unsigned char opcode) {
   switch (opcode) {
     case 0x80:  // PROTO
       return take(1), true;
+    case 0x95:  // FRAME: how long a piece is
+      return take(8), true;
+    case 0x94:  // MEMOIZE
+      return memo_[static_cast<std::uint32_t>(memo_.size())] = top(), true;
     case 'q':
       return memo_[take_number<std::uint8_t>()] = top(), true;
     case 'r':

@@ -20,7 +20,9 @@ class Unpickler {
  public:
   // Both must outlive the object. Storages are read from `archive` when the pickle names them.
   Unpickler(const std::string& pickle, const ZipReader& archive)
-      : pickle_(pickle), archive_(archive) {}
+      : pickle_(pickle), archive_(&archive) {}
+  // A pickle of plain values, without an archive.
+  explicit Unpickler(const std::string& pickle) : pickle_(pickle) {}
 
   Value read();
 
@@ -85,7 +87,7 @@ class Unpickler {
   Value to_value(Id id, int depth) const;
 
   const std::string& pickle_;
-  const ZipReader& archive_;
+  const ZipReader* archive_ = nullptr;
   std::size_t at_ = 0;
   std::vector<Node> nodes_;
   std::vector<Id> stack_;

@@ -130,6 +130,7 @@ std::string Unpickler::encode(const std::vector<Id>& arguments) const {
 Unpickler::Id Unpickler::load_storage(const std::vector<Id>& id) {
   if (id.size() != 5 || expect(id, 0, Kind::text).text != "storage")
     fail("has a persistent id that is no storage");
+  if (archive_ == nullptr) fail("holds a tensor, and there is no archive to read it from");
   const auto type = storage_type_of_global(expect(id, 1, Kind::global).text);
   if (!type) fail(c10::str("has a storage of type ", nodes_[id[1]].text));
   const std::string record = c10::str("data/", expect(id, 2, Kind::text).text);
@@ -137,9 +138,9 @@ Unpickler::Id Unpickler::load_storage(const std::vector<Id>& id) {
 
   auto found = storages_.find(record);
   if (found == storages_.end()) {
-    const auto bytes = static_cast<std::int64_t>(archive_.size(record));
+    const auto bytes = static_cast<std::int64_t>(archive_->size(record));
     torch::Tensor storage = torch::empty({bytes}, torch::kUInt8);
-    archive_.read(record, storage.data_ptr());
+    archive_->read(record, storage.data_ptr());
     found = storages_.emplace(record, std::move(storage)).first;
   }
   const auto item = static_cast<std::int64_t>(c10::elementSize(*type));

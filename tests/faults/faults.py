@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,18 @@ def make_sounds(folder, count):
             sound.setframerate(16000)
             sound.writeframes(samples.tobytes())
         (folder / f"s{i:05d}.txt").write_text(f"noise number {i}")
+    return folder
+
+
+def make_meshes(folder, count):
+    """Rings of triangles around two points, of several lengths."""
+    folder.mkdir(parents=True)
+    for i in range(count):
+        n, chance = 3 + i % 5, random.Random(i)
+        lines = ["v 0 0 0.9", "v 0 0 -0.8"] + [f"v {0.3 * k + 0.2 * chance.random()} {(-1) ** k * 0.4} {0.1 * k}" for k in range(n)]
+        for k in range(n):
+            lines += [f"f 1 {3 + k} {3 + (k + 1) % n}", f"f 2 {3 + (k + 1) % n} {3 + k}"]
+        (folder / f"{i}.obj").write_text("\n".join(lines) + "\n")
     return folder
 
 

@@ -1,6 +1,6 @@
 """Training killed with -9 at random moments and resumed: every logged loss, every picture and all weights are those of
 a run that nobody interrupted, bit for bit. usage: train_killed.py [PROGRAM [STEPS [KILLS [SEED [FLAG...]]]]], PROGRAM being
-train_mulan, train_vqgan or train_video_tokenizer, FLAG one more for it"""
+train_mulan, train_vqgan, train_video_tokenizer or train_mesh_autoencoder, FLAG one more for it"""
 import json
 import os
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from faults import make_clips, make_images, make_sounds, temporary
+from faults import make_clips, make_images, make_meshes, make_sounds, temporary
 
 TRAINERS = {
     "train_mulan": (make_sounds, [
@@ -28,13 +28,20 @@ TRAINERS = {
         "--multiscale-max-dim", "4", "--discr-start-after-step", "4", "--learning-rate", "1e-3", "--ema-update-after-step", "2",
         "--ema-update-every", "3", "--validate-every-step", "7", "--checkpoint-every-step", "5", "--scheduler", "cosine",
         "--activation-checkpointing"]),
+    "train_mesh_autoencoder": (make_meshes, [
+        "--num-discrete-coors", "16", "--dim-coor-embed", "4", "--encoder-dims-through-depth", "8", "--decoder-dims-through-depth", "8,6",
+        "--dim-codebook", "8", "--codebook-size", "12", "--use-residual-lfq", "false", "--num-quantizers", "3", "--attn-decoder-depth", "1",
+        "--local-attn-dim-head", "4", "--attn-dropout", "0.1", "--resnet-dropout", "0.1", "--weight-decay", "0.01", "--faces-at-once", "20",
+        "--learning-rate", "1e-3", "--ema-update-after-step", "2", "--ema-update-every", "3", "--val-every", "7", "--checkpoint-every", "5",
+        "--augment-jitter", "0.01", "--scheduler", "cosine"]),
 }
+FOLDERS = {"train_video_tokenizer": "--checkpoints-folder", "train_mesh_autoencoder": "--checkpoint-folder"}
 TRAINER = sys.argv[1] if len(sys.argv) > 1 else "train_vqgan"
 TRAIN = os.environ.get(TRAINER.upper(), TRAINER)
 
 
 def command(media, results, steps, *more):
-    folders = ["--checkpoints-folder", str(results)] if TRAINER == "train_video_tokenizer" else []
+    folders = [FOLDERS[TRAINER], str(results)] if TRAINER in FOLDERS else []
     return [TRAIN, str(media), "--results-folder", str(results), *folders, "--num-train-steps", str(steps), "--batch-size", "3",
             *TRAINERS[TRAINER][1], "--valid-frac", "0.2", "--grad-accum-every", "2", "--warmup-steps", "3",
             "--max-grad-norm", "1", "--threads", "1", "--workers", "2", "--quiet", *sys.argv[5:], *more]
@@ -62,7 +69,7 @@ def kill_at(step, moment, run, results):
 
 def outcome(results):
     """What must be the same: the log, and all pictures and weights."""
-    kept = {p.name: p.read_bytes() for p in sorted(results.iterdir()) if p.suffix in (".gif", ".png", ".pt", ".txt")}
+    kept = {p.name: p.read_bytes() for p in sorted(results.iterdir()) if p.suffix in (".gif", ".obj", ".png", ".pt", ".txt")}
     return {"metrics.jsonl": (results / "metrics.jsonl").read_bytes(), **kept}
 
 

@@ -53,10 +53,16 @@ class Run {
 
   void codes() {
     begin(std::make_shared<Draws>());
+    {
+      torch::NoGradGuard no_grad;
+      for (const auto& [name, tensor] : fixture_.with("buffer_after/")) {
+        model_->named_buffers()[name].copy_(tensor);
+      }
+    }
     const torch::Tensor wanted = fixture_.tensor("output/codes");
     report_.output("codes", model_->tokenize(meshes_), wanted);
     Meshes without = meshes_;
-    without.face_edges = {};
+    without.face_edges.reset();
     report_.output("codes, face_edges found", model_->tokenize(without), wanted);
     const DecodedFaces faces = model_->decode_from_codes_to_faces(wanted);
     const torch::Tensor absent = faces.mask.logical_not().unsqueeze(-1).unsqueeze(-1);
@@ -74,21 +80,19 @@ class Run {
     model_->train();
     const auto config = nlohmann::json::parse(fixture_.text("step/config"));
     const double weight_decay = config.at("weight_decay");
-    Optimizer optimizer(model_->parameters(), {.kind = weight_decay > 0 ? OptimizerKind::adamw
-                                                                         : OptimizerKind::adam,
-                                               .lr = config.at("lr"),
-                                               .betas = {0.9, 0.99},
-                                               .weight_decay = weight_decay,
-                                               .as_in_python = true});
+    Optimizer optimizer(model_->parameters(),
+                        {.kind = weight_decay > 0 ? OptimizerKind::adamw : OptimizerKind::adam,
+                         .lr = config.at("lr"),
+                         .betas = {0.9, 0.99},
+                         .weight_decay = weight_decay,
+                         .as_in_python = true,
+                         .clip_each_group = true});
     for (int i = 0; i < config.at("steps").get<int>(); ++i) {
       const std::string at = std::to_string(i);
-      const torch::Tensor loss =
-          model_->loss(meshes_of(fixture_, "step/input/" + at + ".")).total;
+      const torch::Tensor loss = model_->loss(meshes_of(fixture_, "step/input/" + at + ".")).total;
       report_.loss("step " + at, loss, fixture_.tensor("step/loss/" + at), i > 0);
       loss.backward();
-      if (!config.at("max_grad_norm").is_null()) {
-        optimizer.clip_groups(config.at("max_grad_norm"));
-      }
+      if (!config.at("max_grad_norm").is_null()) optimizer.clip(config.at("max_grad_norm"));
       optimizer.step();
       optimizer.zero_grad();
     }

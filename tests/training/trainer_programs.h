@@ -11,6 +11,7 @@
 #include <millrace/training/models/nuwa_vqgan.h>
 
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -115,6 +116,82 @@ inline TrainerProgram vqgan_program() {
           .model = {"--image-size", "16", "--dim", "16", "--layers", "1", "--discr-layers", "1",
                     "--codebook-size", "16", "--encdec-num-resnet-blocks", "0"},
           .steady = {"--dim", "32", "--adversarial-weight", "1"}};
+}
+
+// Rings of triangles around two points, each of another number of faces.
+inline void make_meshes(const std::filesystem::path& folder, int count) {
+  std::filesystem::create_directories(folder);
+  for (int i = 0; i < count; ++i) {
+    Random random(1, 0, i, "mesh");
+    const int corners = 3 + i % 4;
+    std::string text = "v 0 0 0.9\nv 0 0 -0.8\n";
+    for (int k = 0; k < corners; ++k) {
+      text += c10::str("v ", 0.1 * k + 0.2 * random.uniform(), " ", k % 2 == 0 ? 0.3 : -0.4, " ",
+                       0.05 * k, "\n");
+      text += c10::str("f 1 ", 3 + k, " ", 3 + (k + 1) % corners, "\nf 2 ", 3 + (k + 1) % corners,
+                       " ", 3 + k, "\n");
+    }
+    std::ofstream(folder / (std::to_string(i) + ".obj")) << text;
+  }
+}
+
+inline TrainerProgram mesh_autoencoder_program() {
+  return {.name = "train_mesh_autoencoder",
+          .path = MILLRACE_TRAIN_MESH_AUTOENCODER,
+          .model = {"--num-discrete-coors",
+                    "16",
+                    "--dim-coor-embed",
+                    "4",
+                    "--dim-area-embed",
+                    "1",
+                    "--dim-normal-embed",
+                    "2",
+                    "--dim-angle-embed",
+                    "2",
+                    "--encoder-dims-through-depth",
+                    "8",
+                    "--decoder-dims-through-depth",
+                    "8,6",
+                    "--dim-codebook",
+                    "8",
+                    "--codebook-size",
+                    "16",
+                    "--num-quantizers",
+                    "3",
+                    "--attn-encoder-depth",
+                    "1",
+                    "--local-attn-dim-head",
+                    "4",
+                    "--local-attn-heads",
+                    "1",
+                    "--local-attn-window-size",
+                    "4",
+                    "--linear-attn-dim-head",
+                    "2",
+                    "--linear-attn-heads",
+                    "1",
+                    "--learning-rate",
+                    "1e-3",
+                    "--warmup-steps",
+                    "3",
+                    "--faces-at-once",
+                    "20",
+                    "--ema-update-after-step",
+                    "2",
+                    "--ema-update-every",
+                    "1"},
+          .results_every = "--val-every",
+          .loss = "total_loss",
+          .valid_loss = "valid_ema_recon_loss",
+          .average = "ema_model",
+          .make_media = make_meshes,
+          .checkpoint_stem = "mesh-autoencoder.ckpt.",
+          .checkpoint =
+              [](int steps, int every) {
+                return c10::str("mesh-autoencoder.ckpt.", (steps + every - 1) / every, ".pt");
+              },
+          .samples = {"reconstructed.0.png", "reconstructed.0.ema.png"},
+          .checkpoints_folder_flag = "--checkpoint-folder"};
 }
 
 inline TrainerProgram video_tokenizer_program() {

@@ -1,7 +1,11 @@
 #include "tools/preprocess/model_weights.h"
 
+#include "tools/preprocess/weights_hash.h"
+
 #include <millrace/datasets/mapped_file.h>
 #include <millrace/pipeline/error.h>
+#include <millrace/training/checkpoint.h>
+#include <millrace/training/models/module_tensors.h>
 
 #include <algorithm>
 #include <sstream>
@@ -107,7 +111,58 @@ std::string configuration_in(const std::filesystem::path& path, const json& defa
   }
 }
 
+bool any_of(const std::string& name, const std::vector<std::string>& prefixes) {
+  return std::ranges::any_of(prefixes,
+                             [&](const auto& prefix) { return name.starts_with(prefix); });
+}
+
+json json_of(const Value& value) {
+  if (value.is<bool>()) return value.as_bool();
+  if (value.is<std::int64_t>()) return value.as_int();
+  if (value.is<double>()) return value.as_double();
+  if (value.is<std::string>()) return value.as_string();
+  if (value.is<List>() || value.is<Tuple>()) {
+    json list = json::array();
+    for (const Value& item : value.as_list()) list.push_back(json_of(item));
+    return list;
+  }
+  if (!value.is<Dict>()) return nullptr;
+  json object = json::object();
+  for (const auto& [key, item] : value.as_dict()) object[key.as_string()] = json_of(item);
+  return object;
+}
+
+// As the package's models keep them: the pickle of (arguments, named arguments).
+std::string pickled_configuration(const std::string& pickle, const TokenModelOptions& options) {
+  try {
+    const Value saved = read_pickle(pickle);
+    const std::vector<Value>& both = saved.as_list();
+    if (both.size() == 2 && both[0].as_list().empty()) return json_of(both[1]).dump();
+  } catch (const Error&) {  // said below
+  }
+  throw Error(
+      "has a configuration that cannot be read: arguments without names, or no plain values")
+      .at(options.model.string())
+      .kind(ErrorKind::usage)
+      .hint("Give the model's arguments with --model-config FILE, as TOML or JSON");
+}
+
 }  // namespace
+
+std::string load_parts(const Dict& weights, const torch::nn::Module& model,
+                       const std::vector<std::string>& parts, const std::string& configuration,
+                       const std::filesystem::path& path) {
+  NamedTensors wanted;
+  for (const auto& [name, tensor] : state_tensors(model)) {
+    if (any_of(name, parts)) wanted.emplace_back(name, tensor);
+  }
+  Dict given;
+  for (const auto& [key, value] : weights) {
+    if (key.is<std::string>() && any_of(key.as_string(), parts)) given.set(key, value);
+  }
+  copy_tensors(given, wanted, path.string());
+  return weights_hash(wanted, configuration);
+}
 
 Dict model_weights(const Value& saved, const TokenModelOptions& options) {
   auto refuse = [&](const std::string& why) {
@@ -132,6 +187,9 @@ std::string model_configuration(const Value& saved, const TokenModelOptions& opt
   if (!options.config.empty()) return configuration_in(options.config, all);
   const Value* inside = saved.as_dict().find("config");
   if (inside != nullptr && inside->is<std::string>()) return inside->as_string();
+  if (inside != nullptr && inside->is<Bytes>()) {
+    return pickled_configuration(inside->as_bytes(), options);
+  }
   const std::filesystem::path beside = options.model.parent_path() / "config.toml";
   if (std::filesystem::exists(beside)) return configuration_in(beside, all);
   throw Error("holds the weights but not the configuration of its model")

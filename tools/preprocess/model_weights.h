@@ -5,7 +5,11 @@
 
 #include <millrace/training/value.h>
 
+#include <filesystem>
 #include <string>
+#include <vector>
+
+#include <torch/nn/module.h>
 
 namespace millrace {
 
@@ -17,5 +21,11 @@ Dict model_weights(const Value& saved, const TokenModelOptions& options);
 // config.toml beside it. `defaults`: all arguments there are, for what a TOML file calls them.
 std::string model_configuration(const Value& saved, const TokenModelOptions& options,
                                 const std::string& defaults);
+
+// Copies those of the weights whose names begin with one of `parts`, and nothing else: what tokens
+// depend on. Gives the hash of them and of the configuration.
+std::string load_parts(const Dict& weights, const torch::nn::Module& model,
+                       const std::vector<std::string>& parts, const std::string& configuration,
+                       const std::filesystem::path& path);
 
 }  // namespace millrace

@@ -44,6 +44,8 @@ void narrow_to(std::span<const std::int64_t> from, const Array& to) {
                          [](std::int64_t token) { return static_cast<To>(token); });
 }
 
+}  // namespace
+
 Array narrowed(const Array& tokens, DType dtype) {
   if (dtype == DType::int64) return tokens;
   Array result = Array::empty(dtype, tokens.shape());
@@ -73,8 +75,6 @@ Array narrowed(const Array& tokens, DType dtype) {
   }
   return result;
 }
-
-}  // namespace
 
 RowMaker::RowMaker(const Job& job, CacheFormat format)
     : job_(job),

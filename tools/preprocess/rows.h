@@ -12,6 +12,9 @@
 
 namespace millrace {
 
+// int64 tokens as another type, which must hold them.
+Array narrowed(const Array& tokens, DType dtype);
+
 class RowMaker {
  public:
   RowMaker(const Job& job, CacheFormat format);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace millrace {
@@ -20,14 +21,42 @@ struct TokenModelOptions {
   int threads = 1;
 };
 
-class TokenModel : public TokenStage {
+// Pictures and clips.
+class PictureTokens : public TokenStage {
  public:
-  // The arguments that decide the tokens, as JSON.
-  virtual std::string configuration() const = 0;
   virtual std::int64_t channels() const = 0;
   // The only side of pictures that it takes; 0: any that token_shape() takes.
   virtual std::int64_t side() const = 0;
   virtual bool takes_clips() const = 0;
+};
+
+// Meshes, which differ in length.
+class MeshTokens {
+ public:
+  virtual ~MeshTokens() = default;
+  virtual std::int64_t codes_of_face() const = 0;
+  // Vertices [n, 3], faces [m, 3] and the pairs of faces that touch, [pairs, 2], to codes,
+  // int64 [m * codes_of_face()]. Runs on the thread that calls it, so that nothing else decides
+  // them.
+  virtual Array encode(std::span<const float> vertices, std::span<const std::int64_t> faces,
+                       std::span<const std::int64_t> face_edges) const = 0;
+};
+
+// Thread-safe: nothing changes once it is made.
+class TokenModel {
+ public:
+  virtual ~TokenModel() = default;
+  virtual std::string name() const = 0;
+  // Of everything that decides the tokens: caches record it.
+  virtual std::string hash() const = 0;
+  // All tokens are below this.
+  virtual std::int64_t vocabulary() const = 0;
+  // The arguments that decide the tokens, as JSON.
+  virtual std::string configuration() const = 0;
+
+  // What it takes: one of these, which lives as long as the model. The others are null.
+  virtual const PictureTokens* pictures() const { return nullptr; }
+  virtual const MeshTokens* meshes() const { return nullptr; }
 };
 
 // The library. Throws an Error if it, or the model's file, is not there.

@@ -1,11 +1,11 @@
-// The library millrace_tokenizers: trained models that make tokens of pictures and clips.
+// The library millrace_tokenizers: trained models that make tokens.
+#include "tools/preprocess/mesh_tokens.h"
 #include "tools/preprocess/model_weights.h"
 #include "tools/preprocess/token_model.h"
 #include "tools/preprocess/weights_hash.h"
 
 #include <millrace/pipeline/error.h>
 #include <millrace/training/checkpoint.h>
-#include <millrace/training/models/module_tensors.h>
 #include <millrace/training/models/nuwa_vqgan.h>
 #include <millrace/training/models/video_tokenizer.h>
 #include <millrace/training/models/vqgan.h>
@@ -32,36 +32,16 @@ namespace {
   throw Error(why).at(path.string()).kind(ErrorKind::usage);
 }
 
-bool any_of(const std::string& name, const std::vector<std::string>& prefixes) {
-  return std::ranges::any_of(prefixes,
-                             [&](const auto& prefix) { return name.starts_with(prefix); });
-}
-
-// Copies what tokens depend on and nothing else, and gives the hash of it and of the configuration.
-std::string load_parts(const Dict& weights, const torch::nn::Module& model,
-                       const std::vector<std::string>& parts, const std::string& configuration,
-                       const std::filesystem::path& path) {
-  NamedTensors wanted;
-  for (const auto& [name, tensor] : state_tensors(model)) {
-    if (any_of(name, parts)) wanted.emplace_back(name, tensor);
-  }
-  Dict given;
-  for (const auto& [key, value] : weights) {
-    if (key.is<std::string>() && any_of(key.as_string(), parts)) given.set(key, value);
-  }
-  copy_tensors(given, wanted, path.string());
-  return weights_hash(wanted, configuration);
-}
-
 // Each sample is run alone, on one thread, and as many samples at once as there are threads: what a
 // sample becomes does not depend on its neighbours, so a cache that was interrupted is the same.
-class Tokenizer : public TokenModel {
+class Tokenizer : public TokenModel, public PictureTokens {
  public:
   Tokenizer(std::string name, int threads) : name_(std::move(name)), threads_(threads) {}
 
   std::string name() const override { return name_; }
   std::string hash() const override { return hash_; }
   std::string configuration() const override { return configuration_; }
+  const PictureTokens* pictures() const override { return this; }
 
   Array encode(const Array& batch) const override {
     const std::int64_t count = batch.shape()[0];
@@ -114,7 +94,7 @@ class Tokenizer : public TokenModel {
 struct Picture {
   std::int64_t frames, height, width, channels;
 
-  Picture(const Shape& sample, const TokenModel& model) {
+  Picture(const Shape& sample, const PictureTokens& model) {
     const int rank = sample.rank();
     frames = rank == 4 ? sample[0] : 1;
     height = sample[rank - 3], width = sample[rank - 2], channels = sample[rank - 1];
@@ -284,6 +264,7 @@ std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
   if (weights.contains("conv_in.conv.weight")) {
     return std::make_shared<VideoTokens>(saved, options);
   }
+  if (weights.contains("init_sage_conv.lin_l.weight")) return open_mesh_tokens(saved, options);
   if (weights.contains("enc_dec.encoders.0.weight")) {
     return std::make_shared<VqganTokens>(saved, options);
   }
@@ -297,7 +278,8 @@ std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
     break;
   }
   refuse(options.model,
-         "holds neither a video tokenizer nor a VQGAN-VAE of Muse or NUWA, but " + found + " ...");
+         "holds no video tokenizer, VQGAN-VAE of Muse or NUWA, or mesh autoencoder, but " + found +
+             " ...");
 }
 
 }  // namespace

@@ -2,13 +2,16 @@
 #include "tools/inspect/probe.h"
 #include "tools/preprocess/embeddings.h"
 #include "tools/preprocess/media.h"
+#include "tools/preprocess/rows.h"
 #include "tools/preprocess/token_model.h"
 #include "tools/preprocess/tokenizing.h"
 
 #include <millrace/datasets/gif_text_folder.h>
 #include <millrace/datasets/image_folder.h>
+#include <millrace/datasets/mesh_folder.h>
 #include <millrace/datasets/token_stage.h>
 #include <millrace/datasets/video_folder.h>
+#include <millrace/pipeline/map.h>
 
 namespace millrace {
 
@@ -18,10 +21,12 @@ class Tokens : public Medium {
  public:
   const char* name() const override { return "tokens"; }
   const char* about() const override {
-    return "Pictures or clips to tokens. --model is a checkpoint of train_video_tokenizer, "
-           "train_vqgan or train_nuwa_vae, or of their models in Python; or a codebook of patches "
-           "in an .npy file, "
-           "float32 [entries, patch * patch * channels] over pixels in [0, 1].";
+    return "Pictures, clips or meshes to tokens. --model is a checkpoint of train_video_tokenizer, "
+           "train_vqgan, train_nuwa_vae or train_mesh_autoencoder, or of their models in Python; "
+           "or "
+           "a codebook of patches in an .npy file, float32 [entries, patch * patch * channels] "
+           "over "
+           "pixels in [0, 1].";
   }
   const char* examples() const override {
     return R"(
@@ -32,11 +37,13 @@ Examples:
   preprocess tokens clips/ --model from_python.pt --model-config model.toml --out tokens.npy
   preprocess tokens gifs/ --model nuwa_vae/checkpoint.9000.pt --frames 10 --captions --out gifs.arrow
   preprocess tokens photos/ --model codebook.npy --out tokens.npy --dtype int64
+  preprocess tokens meshes/ --model checkpoints/mesh-autoencoder.ckpt.9.pt --out codes.arrow
   preprocess tokens songs/ --model results/mulan.9000.pt --out sounds.arrow     # embeddings
   preprocess tokens captions/ --medium text --model results/mulan.9000.pt --out texts.arrow
 A model's own size and channels are the default. A file of weights alone needs the model's arguments:
 --model-config, or a config.toml beside it. Tokens have the smallest type that holds the codebook.
 A checkpoint of train_mulan turns sounds and texts into embeddings, float32 [dim_latent], for search.
+The tokens of a mesh are a list: [faces * corners * quantizers], face by face.
 )";
   }
   void declare(CLI::App& app) override;
@@ -46,13 +53,16 @@ A checkpoint of train_mulan turns sounds and texts into embeddings, float32 [dim
   Job pictures(const std::shared_ptr<Pool>& pool) const;
   Job clips(const std::shared_ptr<Pool>& pool) const;
   Job captioned_gifs(const std::shared_ptr<Pool>& pool) const;
+  Job meshes(const std::shared_ptr<Pool>& pool,
+             const std::shared_ptr<const TokenModel>& model) const;
   // Whether the folder's clips are meant, and not its pictures.
   bool wants_clips(const std::shared_ptr<Pool>& pool) const;
   // What is not given is what the model takes.
   std::shared_ptr<const TokenModel> open_model(const std::shared_ptr<Pool>& pool);
 
   std::string input_, model_, size_, medium_ = "auto", dtype_, config_, weights_;
-  std::string short_rule_ = "repeat";
+  std::string short_rule_ = "repeat", text_ = "none";
+  std::int64_t max_faces_ = 0;
   EmbeddingOptions embeddings_;
   std::int64_t frames_ = 17, patch_ = 0, patch_frames_ = 1;
   int channels_ = 0;
@@ -95,6 +105,12 @@ void Tokens::declare(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--dtype", dtype_, "of the tokens; by default the smallest that fits");
   declare_embeddings(app, embeddings_);
+  app.add_option("--max-faces", max_faces_, "meshes of more are left out as errors; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--text", text_, "the text beside each mesh: none, optional or required")
+      ->check(CLI::IsMember({"none", "optional", "required"}))
+      ->capture_default_str();
 }
 
 Job Tokens::pictures(const std::shared_ptr<Pool>& pool) const {
@@ -144,6 +160,47 @@ Job Tokens::captioned_gifs(const std::shared_ptr<Pool>& pool) const {
   return job;
 }
 
+Job Tokens::meshes(const std::shared_ptr<Pool>& pool,
+                   const std::shared_ptr<const TokenModel>& model) const {
+  MeshFolderOptions options;
+  options.max_faces = max_faces_;
+  options.files = listing(pool);
+  if (text_ != "none") {
+    options.text = text_ == "optional" ? TextBeside::optional : TextBeside::required;
+  }
+  auto folder = std::make_shared<MeshFolder>(input_, options);
+  const DType dtype = token_dtype(dtype_, model->vocabulary());
+  std::vector<Field> fields{{.name = "tokens", .dtype = dtype, .shape = {-1}},
+                            {.name = "face_count", .dtype = DType::int64, .shape = {}}};
+  for (const Field& field : folder->schema()) {
+    if (field.name == "caption") fields.push_back(field);
+  }
+  auto encode = [model, dtype](const Sample& in, Sample& out, const LoadContext&) {
+    const auto faces = in["faces"].as<const std::int64_t>();
+    const Array codes = model->meshes()->encode(in["vertices"].as<const float>(), faces,
+                                                in["face_edges"].as<const std::int64_t>());
+    out.set("tokens", narrowed(codes, dtype));
+    out.out("face_count").as<std::int64_t>()[0] = static_cast<std::int64_t>(faces.size()) / 3;
+    if (out.schema().find("caption") >= 0) out.set_text("caption", in.text("caption"));
+  };
+  Job job{.what = "meshes",
+          .data = map(folder, Schema(fields), encode),
+          .source = paired_sources(
+              input_, [folder](std::int64_t i) { return folder->path(i); },
+              [folder](std::int64_t i) { return folder->text_path(i); }),
+          .options = {{"medium", "meshes"},
+                      {"max_faces", std::to_string(max_faces_)},
+                      {"text", text_},
+                      {"model", model->name()},
+                      {"weights", model->hash()},
+                      {"vocabulary", std::to_string(model->vocabulary())},
+                      {"codes_of_face", std::to_string(model->meshes()->codes_of_face())},
+                      {"configuration", model->configuration()}}};
+  job.main_field = "tokens";
+  job.varying_shard_rows = 32;
+  return job;
+}
+
 bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
   if (captions_) return true;
   if (medium_ != "auto") return medium_ == "videos";
@@ -165,8 +222,10 @@ bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
 std::shared_ptr<const TokenModel> Tokens::open_model(const std::shared_ptr<Pool>& pool) {
   auto model = open_token_model(
       {.model = model_, .config = config_, .weights = weights_, .threads = pool->threads()});
-  if (channels_ == 0) channels_ = static_cast<int>(model->channels());
-  if (size_.empty() && model->side() > 0) size_ = std::to_string(model->side());
+  const PictureTokens* pictures = model->pictures();
+  if (pictures == nullptr) return model;
+  if (channels_ == 0) channels_ = static_cast<int>(pictures->channels());
+  if (size_.empty() && pictures->side() > 0) size_ = std::to_string(pictures->side());
   return model;
 }
 
@@ -176,8 +235,10 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
   if (!model_.ends_with(".npy")) {
     auto embedder = open_embedding_model({.model = model_, .config = config_, .weights = weights_});
     if (embedder) return embeddings_job(input_, medium_, embedder, embeddings_, pool);
+    model = open_model(pool);
+    if (model->meshes() != nullptr) return meshes(pool, model);
+    stage = {model, model->pictures()};
   }
-  if (!model_.ends_with(".npy")) stage = model = open_model(pool);
   if (channels_ == 0) channels_ = 3;
   if (size_.empty()) size_ = "256";
   if (stage == nullptr) {
@@ -187,7 +248,7 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
                                    .threads = pool->threads()});
   }
   const bool videos = wants_clips(pool);
-  if (videos && model != nullptr && !model->takes_clips()) {
+  if (videos && model != nullptr && !model->pictures()->takes_clips()) {
     throw Error("is a " + model->name() + ", which takes pictures, but the folder has clips")
         .at(model_)
         .kind(ErrorKind::usage);

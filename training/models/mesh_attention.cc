@@ -32,7 +32,9 @@ class ScaledNorm : public nn::Module {
       : scale_(std::sqrt(static_cast<double>(dim))) {
     factor_ = register_parameter(name, torch::ones({dim}));
   }
+  // In either order, as each package has it.
   torch::Tensor forward(const torch::Tensor& x) const { return unit(x) * scale_ * factor_; }
+  torch::Tensor factor_first(const torch::Tensor& x) const { return factor_ * unit(x) * scale_; }
 
  private:
   double scale_;
@@ -67,7 +69,7 @@ class FaceAttentionBlock::Linear : public nn::Module {
       const auto halves = x.chunk(2, -1);
       x = torch::cat({halves[0], torch::pad(halves[1], {0, 0, 1, -1})}, -1);
     }
-    const torch::Tensor normed = norm_->forward(x);
+    const torch::Tensor normed = norm_->factor_first(x);
     const double scale = 1 / std::sqrt(static_cast<double>(config_.dim_head));
     const torch::Tensor q = taylor_series(
         to_q_->forward(normed).unflatten(-1, {config_.heads, -1}).transpose(1, 2) * scale);
@@ -80,8 +82,9 @@ class FaceAttentionBlock::Linear : public nn::Module {
     const torch::Tensor k = taylor_series(kv[0]).masked_fill(absent, 0);
     const torch::Tensor v = kv[1].masked_fill(absent, 0);
     const torch::Tensor products = torch::einsum("bhnd,bhne->bhde", {k, v});
-    const torch::Tensor sums = torch::matmul(q, k.sum(2).unsqueeze(-1)).clamp_min(1e-5);
-    torch::Tensor out = torch::matmul(q, products) / sums;
+    // In the package's order: the gradients of queries and keys cancel almost.
+    const torch::Tensor sums = torch::einsum("bhnd,bhmd->bhn", {q, k}).clamp_min(1e-5);
+    torch::Tensor out = torch::einsum("bhnd,bhde,bhn->bhne", {q, products, sums.reciprocal()});
     if (to_gates_) out = out * to_gates_->forward(x).sigmoid().transpose(1, 2).unsqueeze(-1);
     out = out.transpose(1, 2).flatten(2);
     if (!to_out_) return out;

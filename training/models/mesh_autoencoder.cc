@@ -305,8 +305,33 @@ class Inference {
 
 }  // namespace
 
+MeshValidation MeshAutoencoderImpl::validate(const Meshes& meshes) {
+  const Inference inference(*this);
+  const Graph graph = graph_of(meshes);
+  const Encoded encoded = quantize(graph, encode(graph));
+  const torch::Tensor sums =
+      in_groups(
+          [&](const torch::Tensor& rows, std::int64_t begin) {
+            const torch::Tensor hidden = decode(rows, graph.mask.narrow(0, begin, rows.size(0)));
+            const torch::Tensor bins = graph.rows(graph.features.coordinates, begin, rows.size(0));
+            const torch::Tensor loss =
+                coordinate_loss(hidden, to_logits_->weight, to_logits_->bias, bins, config_);
+            const torch::Tensor found =
+                likeliest_bins(hidden, to_logits_->weight, to_logits_->bias, config_);
+            return torch::stack({loss, (found == bins).sum().to(loss.scalar_type())}).unsqueeze(0);
+          },
+          encoded.features, meshes_at_once(graph.mask), {})
+          .sum(0) /
+      graph.features.coordinates.numel();
+  return {.reconstruction = sums[0], .accuracy = sums[1]};
+}
+
 torch::Tensor MeshAutoencoderImpl::tokenize(const Meshes& meshes) {
   const Inference inference(*this);
+  return codes_of(meshes);
+}
+
+torch::Tensor MeshAutoencoderImpl::codes_of(const Meshes& meshes) {
   const Graph graph = graph_of(meshes);
   return quantize(graph, encode(graph)).codes;
 }

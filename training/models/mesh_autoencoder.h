@@ -43,6 +43,11 @@ struct MeshLoss {
   torch::Tensor commitment;  // [quantizers]; 0 outside training
 };
 
+struct MeshValidation {
+  torch::Tensor reconstruction;  // the loss, in eval mode
+  torch::Tensor accuracy;        // the share of coordinates that come out in their own bin
+};
+
 struct DecodedFaces {
   torch::Tensor coordinates;  // float32 [batch, faces, 3 (or 4), 3]; NaN where there is no face
   torch::Tensor bins;         // int64, likewise
@@ -63,9 +68,12 @@ class MeshAutoencoderImpl : public torch::nn::Module {
   void set_faces_at_once(std::int64_t faces) { faces_at_once_ = faces; }
 
   MeshLoss loss(const Meshes& meshes);
+  MeshValidation validate(const Meshes& meshes);
   // int64 [batch, faces * 3 (or 4), quantizers], filled up with pad_id. In eval mode and without
-  // gradients; the mode is put back, here and below.
+  // gradients; the mode is put back: in validate() too, and below.
   torch::Tensor tokenize(const Meshes& meshes);
+  // The same of a model that is in eval mode already; on any number of threads at once.
+  torch::Tensor codes_of(const Meshes& meshes);
   // `codes`: as tokenize() gives them, or flat for each mesh; `mask`: which faces there are, unless
   // pad_id tells.
   DecodedFaces decode_from_codes_to_faces(const torch::Tensor& codes,

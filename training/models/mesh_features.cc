@@ -33,7 +33,7 @@ std::vector<float> blur(double sigma) {
   return {weights.data_ptr<float>(), weights.data_ptr<float>() + weights.numel()};
 }
 
-constexpr std::int64_t chunk_of(const torch::Tensor& on) {
+std::int64_t chunk_of(const torch::Tensor& on) {
   return on.is_cuda() ? 16384 : 256;  // faces; few enough for a processor's cache
 }
 

@@ -12,7 +12,8 @@ RowLists::Lists RowLists::lists(const torch::Tensor& members, const torch::Tenso
   const torch::Tensor ends = torch::cat({torch::zeros({1}, counts.options()), counts.cumsum(0)});
   const bool in_order = of.numel() < 2 || (of.diff() >= 0).all().item<bool>();
   if (in_order) return {.members = members.contiguous(), .ends = ends};
-  const torch::Tensor order = std::get<1>(of.sort(/*stable=*/true, /*dim=*/0));
+  const torch::Tensor order =
+      std::get<1>(of.sort(std::optional<bool>(true), /*dim=*/0, /*descending=*/false));
   return {.members = members.index_select(0, order), .ends = ends};
 }
 
