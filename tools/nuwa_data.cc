@@ -36,14 +36,16 @@ ShortClip short_clip(const std::string& name) {
 }
 
 NuwaData gifs(const NuwaTrainOptions& o, const CaptionOptions& captions) {
+  GifTextFolderOptions options;
+  options.frames = o.model.max_video_frames;
+  options.size = o.model.vae.image_size;
+  options.stride = o.frame_stride;
+  options.channels = static_cast<int>(o.model.vae.channels);
+  options.short_clip = short_clip(o.short_clips);
+  options.captions = captions;
   auto folder = [&](FrameChoice choice) {
-    return GifTextFolder(o.train.folder, {.frames = o.model.max_video_frames,
-                                          .size = o.model.vae.image_size,
-                                          .choice = choice,
-                                          .stride = o.frame_stride,
-                                          .channels = static_cast<int>(o.model.vae.channels),
-                                          .short_clip = short_clip(o.short_clips),
-                                          .captions = captions});
+    options.choice = choice;
+    return GifTextFolder(o.train.folder, options);
   };
   const bool uniform = o.frame_choice == "uniform", random = o.frame_choice == "random";
   const FrameChoice still = uniform ? FrameChoice::uniform : FrameChoice::first;

@@ -23,7 +23,7 @@ struct Vae {
 Vae open_vae(const NuwaTrainOptions& o) {
   const Value saved = read_checkpoint(o.vae);
   const TokenModelOptions options{.model = o.vae, .config = o.vae_config, .weights = o.vae_weights};
-  const std::string defaults = NuwaVqganConfig{}.to_json();
+  const std::string defaults = NuwaVqganConfig{.layer_mults = {1}}.to_json();
   Vae vae{NuwaVqganConfig::from_json(model_configuration(saved, options, defaults)), {}};
   // The discriminator stays behind.
   vae.config.use_vgg_and_gan = false;

@@ -225,7 +225,7 @@ class NuwaVaeTokens : public Tokenizer {
  public:
   NuwaVaeTokens(const Value& saved, const TokenModelOptions& options)
       : Tokenizer("NUWA VAE", options.threads) {
-    const std::string defaults = NuwaVqganConfig{}.to_json();
+    const std::string defaults = NuwaVqganConfig{.layer_mults = {1}}.to_json();
     auto config = NuwaVqganConfig::from_json(model_configuration(saved, options, defaults));
     config.use_vgg_and_gan = false;
     model_ = NuwaVqgan(config);
