@@ -9,6 +9,7 @@
 #include <millrace/datasets/moving_mnist.h>
 #include <millrace/datasets/token_memmap.h>
 #include <millrace/pipeline/error.h>
+#include <millrace/pipeline/map.h>
 
 #include <utility>
 
@@ -70,10 +71,27 @@ NuwaData clips(const NuwaTrainOptions& o, const CaptionOptions& captions) {
   return {array(o.random_rotate), array(false), true};
 }
 
+// A cache calls the codes "tokens"; here those are the tokens of texts.
+Mapped cached_codes(const std::string& path) {
+  const ArrowDataset cache(path);
+  const Schema& schema = cache.schema();
+  if (schema.find("tokens") < 0 || schema.find("caption") < 0) {
+    refuse(path, "has no tokens with captions, but " + to_string(schema),
+           "Make it with preprocess tokens --captions");
+  }
+  Field codes = schema[schema.at("tokens")];
+  codes.name = "video";
+  const Schema renamed{codes, text_field("caption")};
+  return map(cache, renamed, [](const Sample& in, Sample& out, const LoadContext&) {
+    out.set("video", in["tokens"]);
+    out.set_text("caption", in.text("caption"));
+  });
+}
+
 NuwaData tokens(const NuwaTrainOptions& o, const CaptionOptions& captions) {
   const std::int64_t side = o.model.vae.fmap_size();
   if (o.train.folder.ends_with(".arrow")) {
-    const Captioned pairs(ArrowDataset(o.train.folder), captions, "caption");
+    const Captioned pairs(cached_codes(o.train.folder), captions, "caption");
     return {pairs, pairs, false};
   }
   if (o.texts.empty() && o.digits.empty()) {

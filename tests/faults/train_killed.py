@@ -1,6 +1,6 @@
 """Training killed with -9 at random moments and resumed: every logged loss, every picture and all weights are those of
 a run that nobody interrupted, bit for bit. usage: train_killed.py [PROGRAM [STEPS [KILLS [SEED [FLAG...]]]]], PROGRAM being
-train_mulan, train_vqgan, train_video_tokenizer or train_mesh_autoencoder, FLAG one more for it"""
+train_vqgan or one of the others below, FLAG one more for it"""
 import json
 import os
 import pathlib
@@ -11,6 +11,20 @@ import sys
 import time
 
 from faults import make_clips, make_images, make_meshes, make_sounds, temporary
+
+
+
+def make_captioned_clips(folder, count):
+    """With a text beside each, and beside the folder a VAE to see them through."""
+    make_clips(folder, count)
+    for i, clip in enumerate(sorted(folder.glob("*.gif"))):
+        clip.with_suffix(".txt").write_text("clip " + "x" * (i % 4))
+    vae = folder.parent / "vae"
+    subprocess.run([os.environ.get("TRAIN_NUWA_VAE", "train_nuwa_vae"), str(folder), "--results-folder", str(vae), "--num-train-steps", "1", "--batch-size", "4",
+                    "--image-size", "8", "--channels", "1", "--dim", "4", "--resnet-groups", "2", "--num-layers", "1", "--use-attn", "false",
+                    "--vq-codebook-size", "16", "--vq-codebook-dim", "8", "--use-vgg-and-gan", "false", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
 
 TRAINERS = {
     "train_mulan": (make_sounds, [
@@ -34,6 +48,14 @@ TRAINERS = {
         "--local-attn-dim-head", "4", "--attn-dropout", "0.1", "--resnet-dropout", "0.1", "--weight-decay", "0.01", "--faces-at-once", "20",
         "--learning-rate", "1e-3", "--ema-update-after-step", "2", "--ema-update-every", "3", "--val-every", "7", "--checkpoint-every", "5",
         "--augment-jitter", "0.01", "--scheduler", "cosine"]),
+    "train_nuwa_vae": (make_clips, [
+        "--image-size", "8", "--dim", "16", "--num-layers", "1", "--attn-dim-head", "4", "--attn-heads", "2", "--vq-codebook-size", "16",
+        "--vq-codebook-dim", "8", "--vq-threshold-ema-dead-code", "1", "--ema-update-after-step", "2", "--ema-update-every", "3",
+        "--save-results-every", "7", "--save-model-every", "9", "--checkpoint-every", "5", "--weight-decay", "0.01"]),
+    "train_nuwa": (make_captioned_clips, [
+        "--dim", "12", "--max-video-frames", "3", "--text-max-seq-len", "8", "--text-enc-depth", "1", "--text-enc-heads", "2",
+        "--text-enc-dim-head", "4", "--dec-depth", "1", "--dec-heads", "2", "--dec-dim-head", "4", "--attn-dropout", "0.1",
+        "--dec-reversible", "true", "--save-results-every", "7", "--save-model-every", "9", "--checkpoint-every", "5"]),
 }
 FOLDERS = {"train_video_tokenizer": "--checkpoints-folder", "train_mesh_autoencoder": "--checkpoint-folder"}
 TRAINER = sys.argv[1] if len(sys.argv) > 1 else "train_vqgan"
@@ -42,6 +64,8 @@ TRAIN = os.environ.get(TRAINER.upper(), TRAINER)
 
 def command(media, results, steps, *more):
     folders = [FOLDERS[TRAINER], str(results)] if TRAINER in FOLDERS else []
+    if TRAINER == "train_nuwa":
+        folders = ["--vae", str(media.parent / "vae" / "checkpoint.1.pt")]
     return [TRAIN, str(media), "--results-folder", str(results), *folders, "--num-train-steps", str(steps), "--batch-size", "3",
             *TRAINERS[TRAINER][1], "--valid-frac", "0.2", "--grad-accum-every", "2", "--warmup-steps", "3",
             "--max-grad-norm", "1", "--threads", "1", "--workers", "2", "--quiet", *sys.argv[5:], *more]

@@ -162,7 +162,7 @@ def wrong_files(folder, flags):
 
 def main():
     clips = int(sys.argv[1]) if len(sys.argv) > 1 else 40
-    for name, dtype in (("vqgan", "uint8"), ("video_fsq", "uint8"), ("video_lfq", "uint16")):
+    for name, dtype in (("vqgan", "uint8"), ("nuwa_vae", "uint8"), ("video_fsq", "uint8"), ("video_lfq", "uint16")):
         with temporary() as folder:
             folder = pathlib.Path(folder)
             flags = tokens_are_pythons(folder, name, dtype)
