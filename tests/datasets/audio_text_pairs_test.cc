@@ -5,9 +5,12 @@
 #include <millrace/datasets/audio_text_pairs.h>
 #include <millrace/datasets/cached.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
