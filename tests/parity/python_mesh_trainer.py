@@ -15,17 +15,17 @@ import tempfile
 import warnings
 
 warnings.filterwarnings("ignore")
-import pyarrow
 import torch
 from meshgpt_pytorch import MeshAutoencoder, MeshAutoencoderTrainer
 from torch.utils.data import Dataset
 
 from python_trainer import Check
 
-CONFIG = dict(num_discrete_coors=16, dim_coor_embed=4, dim_area_embed=2, dim_normal_embed=4, dim_angle_embed=2, encoder_dims_through_depth=(8, 12),
-              decoder_dims_through_depth=(8, 12), dim_codebook=8, codebook_size=64, num_quantizers=2)
-FLAGS = ["--num-discrete-coors", "16", "--dim-coor-embed", "4", "--dim-area-embed", "2", "--dim-normal-embed", "4", "--dim-angle-embed", "2",
-         "--encoder-dims-through-depth", "8,12", "--decoder-dims-through-depth", "8,12", "--dim-codebook", "8", "--codebook-size", "64"]
+CONFIG = dict(num_discrete_coors=16, num_discrete_area=8, num_discrete_normals=8, num_discrete_angle=8,
+              dim_coor_embed=4, dim_area_embed=2, dim_normal_embed=4, dim_angle_embed=2, encoder_dims_through_depth=(6, 8),
+              decoder_dims_through_depth=(8, 6), dim_codebook=8, codebook_size=64, num_quantizers=2)
+FLAGS = ["--num-discrete-coors", "16", "--num-discrete-area", "8", "--num-discrete-normals", "8", "--num-discrete-angle", "8", "--dim-coor-embed", "4", "--dim-area-embed", "2", "--dim-normal-embed", "4", "--dim-angle-embed", "2",
+         "--encoder-dims-through-depth", "6,8", "--decoder-dims-through-depth", "8,6", "--dim-codebook", "8", "--codebook-size", "64"]
 STEPS, WARMUP, RATE = 3, 2, 1e-3
 EMA = dict(update_after_step=0, update_every=1)
 
@@ -104,6 +104,8 @@ def to_python(check, bin, meshes, folder, *more, weight_decay=0.0):
 
 
 def tokens_here(bin, meshes, model, out, *more):
+    import pyarrow
+
     subprocess.run([bin / "preprocess", "tokens", meshes, "--model", model, "--out", out, "--quiet", *more], check=True, stdout=subprocess.DEVNULL)
     with pyarrow.memory_map(str(out)) as source:
         return pyarrow.ipc.open_file(source).read_all()
@@ -132,7 +134,7 @@ def write_fixture(folder):
         trainer.save(str(folder / "mesh_autoencoder.pt"))
         vertices, faces = make_mesh(1)
         codes = trainer.ema_model.ema_model.tokenize(torch.tensor(vertices), torch.tensor(faces))
-        (folder / "mesh_autoencoder.json").write_text(json.dumps(dict(vertices=vertices, faces=faces, codes=codes.flatten().tolist())) + "\n")
+        (folder / "mesh_autoencoder.json").write_text(json.dumps(dict(config=CONFIG, vertices=vertices, faces=faces, codes=codes.flatten().tolist())) + "\n")
 
 
 def main():

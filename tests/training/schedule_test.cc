@@ -67,6 +67,16 @@ TEST(Schedule, WarmUpEndsAtTheTarget) {
   EXPECT_THROW(schedule_kind("triangle"), Error);
 }
 
+// What the optimizer of MeshAutoencoderTrainer has with warmup_steps 10, over the rate it is given.
+TEST(Schedule, CanStayAtTheRateOfTheFirstWarmUpStepAsInPython) {
+  const Schedule schedule({.warmup_steps = 10, .stays_at_first_warmup_rate = true});
+  const std::vector<double> wanted{0.1, 0.02, 0.03, 0.04};
+  for (std::size_t t = 0; t < wanted.size(); ++t) {
+    EXPECT_DOUBLE_EQ(schedule.factor(static_cast<std::int64_t>(t)), wanted[t]);
+  }
+  EXPECT_DOUBLE_EQ(schedule.factor(100), 0.1);
+}
+
 TEST(Ema, EqualsThePythonPackageOver200Steps) {
   if (!MILLRACE_PYTHON_TORCH) GTEST_SKIP() << "Python cannot import torch here";
   TemporaryFolder folder;
