@@ -1,0 +1,76 @@
+"""Trains MeshGPT's autoencoder with the trainer of meshgpt-pytorch and prints one JSON line, as train.py expects it.
+
+usage: trainer_mesh_autoencoder.py --folder MESHES --steps 10 --warm 3 --batch 4 --threads 2 --model JSON
+
+Meshes are OBJ files of triangles. They are in memory, with the pairs of faces that touch, before the clock starts.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import warnings
+
+warnings.filterwarnings("ignore")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, kind in {"folder": str, "steps": int, "warm": int, "batch": int, "threads": int, "model": str}.items():
+        parser.add_argument("--" + name, type=kind, required=True)
+    return parser.parse_args()
+
+
+def read_obj(path):
+    lines = [line.split() for line in path.read_text().splitlines()]
+    vertices = [[float(x) for x in line[1:4]] for line in lines if line and line[0] == "v"]
+    faces = [[int(corner.split("/")[0]) - 1 for corner in line[1:4]] for line in lines if line and line[0] == "f"]
+    return vertices, faces
+
+
+def main():
+    args = arguments()
+    os.environ["OMP_NUM_THREADS"] = str(args.threads)
+    import torch
+    from meshgpt_pytorch import MeshAutoencoder, MeshAutoencoderTrainer
+    from meshgpt_pytorch.data import derive_face_edges_from_faces
+
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(0)
+
+    class Meshes(torch.utils.data.Dataset):
+        data_kwargs = ["vertices", "faces", "face_edges"]
+
+        def __init__(self):
+            self.meshes = []
+            for path in sorted(pathlib.Path(args.folder).glob("*.obj")):
+                vertices, faces = map(torch.tensor, read_obj(path))
+                vertices = vertices - (vertices.amax(0) + vertices.amin(0)) / 2
+                self.meshes.append((vertices / vertices.abs().max(), faces, derive_face_edges_from_faces(faces)))
+
+        def __len__(self):
+            return len(self.meshes)
+
+        def __getitem__(self, i):
+            return self.meshes[i]
+
+    model = {k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(args.model).items()}
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
+        trainer = MeshAutoencoderTrainer(MeshAutoencoder(**model), dataset=Meshes(), num_train_steps=args.warm + args.steps, batch_size=args.batch,
+                                         grad_accum_every=1, checkpoint_every=10**9, checkpoint_folder=folder, accelerator_kwargs=dict(cpu=True))
+        times, step = [], trainer.optimizer.step
+
+        def timed():
+            step()
+            times.append(time.perf_counter())
+
+        trainer.optimizer.step = timed
+        trainer()
+    print(json.dumps({"steps_per_s": args.steps / (times[-1] - times[args.warm - 1])}))
+
+
+if __name__ == "__main__":
+    main()
