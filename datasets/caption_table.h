@@ -16,7 +16,8 @@ struct CaptionRow {
 };
 
 // CSV (RFC 4180: quotes, line breaks inside them) with a line of column names, JSON lines, or an
-// Arrow file (.arrow, .feather) whose rows count as lines. By the table's extension; throws an Error with the line where it cannot be read.
+// Arrow file (.arrow, .feather) whose rows count as lines. By the table's extension; throws an
+// Error with the line where it cannot be read.
 std::vector<CaptionRow> read_caption_table(const std::filesystem::path& table,
                                            const std::string& path_column,
                                            const std::string& caption_column);

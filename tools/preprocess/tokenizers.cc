@@ -105,7 +105,7 @@ struct Picture {
   }
 };
 
-void check_side(const TokenModel& model, const Picture& picture) {
+void check_side(const PictureTokens& model, const Picture& picture) {
   const std::int64_t side = model.side();
   if (picture.height == side && picture.width == side) return;
   throw Error(c10::str("the model takes ", side, "x", side, " pixels, not ", picture.height, "x",
