@@ -71,7 +71,9 @@ TEST(Nuwa, SeesNoLaterCode) {
     other.select(1, changed).add_(1).remainder_(20);
     const torch::Tensor apart = (model->logits(texts(), other) - before).abs().amax({0, 2});
     EXPECT_EQ(apart.narrow(0, 0, changed + 1).max().item<float>(), 0) << changed;
-    if (changed < 26) EXPECT_GT(apart[changed + 1].item<float>(), 0) << changed;
+    if (changed < 26) {
+      EXPECT_GT(apart[changed + 1].item<float>(), 0) << changed;
+    }
   }
 }
 
