@@ -3,14 +3,12 @@
 usage: python python_mesh_trainer.py --bin build/release/bin         trains on both sides, loads each other's files, goes on
        python python_mesh_trainer.py --fixture tests/training/python_trainer      writes what weights_test.cc reads
 """
-import argparse
 import contextlib
 import io
 import json
 import pathlib
 import random
 import subprocess
-import sys
 import tempfile
 import warnings
 
@@ -19,7 +17,7 @@ import torch
 from meshgpt_pytorch import MeshAutoencoder, MeshAutoencoderTrainer
 from torch.utils.data import Dataset
 
-from python_trainer import Check
+import both_ways
 
 CONFIG = dict(num_discrete_coors=16, num_discrete_area=8, num_discrete_normals=8, num_discrete_angle=8,
               dim_coor_embed=4, dim_area_embed=2, dim_normal_embed=4, dim_angle_embed=2, encoder_dims_through_depth=(6, 8),
@@ -103,10 +101,10 @@ def to_python(check, bin, meshes, folder, *more, weight_decay=0.0):
     check("step after going on", abs(trainer.step.item() - STEPS - 2))
 
 
-def tokens_here(bin, meshes, model, out, *more):
+def cache_of(bin, what, meshes, out, *more):
     import pyarrow
 
-    subprocess.run([bin / "preprocess", "tokens", meshes, "--model", model, "--out", out, "--quiet", *more], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([bin / "preprocess", what, meshes, "--out", out, "--quiet", *more], check=True, stdout=subprocess.DEVNULL)
     with pyarrow.memory_map(str(out)) as source:
         return pyarrow.ipc.open_file(source).read_all()
 
@@ -118,14 +116,14 @@ def from_python(check, bin, meshes, folder):
     ours = torch.load(train_here(bin, meshes, folder, 1, "--weights", path, rate=0), weights_only=True)
     theirs = trainer.model.state_dict()
     check("their model here", sum(not torch.equal(theirs[k], ours["model"][k]) for k in theirs), 0)
+    seen = cache_of(bin, "meshes", meshes, folder / "meshes.arrow").to_pylist()  # scaled and in order, as files are read
     for which, model in (("ema", trainer.ema_model.ema_model), ("model", trainer.model)):
-        table = tokens_here(bin, meshes, path, folder / f"{which}.arrow", "--weights", which)
-        wrong = 0
-        for row, name in zip(table["tokens"].to_pylist(), sorted(meshes.glob("*.obj"))):
-            vertices, faces = make_mesh(int(name.stem))
-            wanted = model.tokenize(torch.tensor(vertices), torch.tensor(faces)).flatten().tolist()
-            wrong += row != wanted
-        check(f"tokens of their {which}", wrong + (len(table) != len(list(meshes.glob("*.obj")))), 0)
+        rows = cache_of(bin, "tokens", meshes, folder / f"{which}.arrow", "--model", path, "--weights", which).to_pylist()
+        wrong = len(rows) != len(seen)
+        for row, mesh in zip(rows, seen):
+            wanted = model.tokenize(torch.tensor(mesh["vertices"]).reshape(-1, 3), torch.tensor(mesh["faces"]).reshape(-1, 3)).flatten().tolist()
+            wrong += row["tokens"] != wanted or row["face_count"] * 6 != len(wanted)
+        check(f"tokens of their {which}, of {len(rows)} meshes", wrong, 0)
 
 
 def write_fixture(folder):
@@ -137,21 +135,12 @@ def write_fixture(folder):
         (folder / "mesh_autoencoder.json").write_text(json.dumps(dict(config=CONFIG, vertices=vertices, faces=faces, codes=codes.flatten().tolist())) + "\n")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=pathlib.Path)
-    parser.add_argument("--fixture", type=pathlib.Path)
-    args = parser.parse_args()
-    if args.fixture:
-        return write_fixture(args.fixture)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        meshes, check = make_meshes(folder / "meshes"), Check(folder)
-        to_python(check, args.bin.resolve(), meshes, folder / "here")
-        to_python(check, args.bin.resolve(), meshes, folder / "decay", "--weight-decay", "0.01", weight_decay=0.01)
-        from_python(check, args.bin.resolve(), meshes, folder / "there")
-        sys.exit(1 if check.failed else 0)
+def compare(check, bin, folder):
+    meshes = make_meshes(folder / "meshes")
+    to_python(check, bin, meshes, folder / "here")
+    to_python(check, bin, meshes, folder / "decay", "--weight-decay", "0.01", weight_decay=0.01)
+    from_python(check, bin, meshes, folder / "there")
 
 
 if __name__ == "__main__":
-    main()
+    both_ways.main(__doc__, write_fixture, compare)
