@@ -1,8 +1,8 @@
 """Trains the same model on the same files with a trainer of ours and with the one in Python, in turns, every run a
 fresh process, and prints a table: steps per second, where the time went, peak memory.
 
-usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small video mulan] [--pictures FOLDER] [--clips FOLDER]
-                [--sounds FOLDER]
+usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small video mulan mesh_transformer]
+                [--pictures FOLDER] [--clips FOLDER] [--sounds FOLDER] [--meshes FOLDER]      meshes: OBJ files
 """
 import argparse
 import json
@@ -26,6 +26,10 @@ MODELS = {
                         "layers": ["residual", ["compress_space", 64], "residual", ["compress_time", 96], "residual", "linear_attend_space",
                                    ["compress_space", 128], "attend_space", "attend_time"],
                         "discr_kwargs": {"dim": 16, "image_size": 64, "channels": 3, "max_dim": 128}}},
+    # The autoencoder is the package's own size; the meshes are in memory in Python, and read live here.
+    "mesh_transformer": {"steps": 10, "batch": 8, "meshes": True,
+                         "model": {"dim": 128, "attn_depth": 4, "attn_heads": 4, "max_seq_len": 1200,
+                                   "autoencoder": {"codebook_size": 1024}}},
 }
 # Sounds are decoded live from ogg and mp3 files, made by tools/sample_sounds.py if no folder is given.
 BYTES = {"num_tokens": 257, "max_seq_len": 64}
@@ -36,6 +40,8 @@ MODELS["mulan"] = {"steps": 12, "samples": 16000, "rate": 16000, "batch": 8,
 # default has it in every fourth, which is what the option says.
 OURS = {"millrace, same losses": ["--apply-grad-penalty-every", "1"], "millrace": []}
 OURS_VIDEO = {"millrace": []}
+# The same batches, batches of meshes of similar length, and codes that were made once.
+OURS_MESHES = {"millrace, same batches": ["--bucket-window", "0"], "millrace": [], "millrace, from codes": ["codes"]}
 
 
 def measured(command, environment):
@@ -56,6 +62,7 @@ class Bench:
         self.root, self.work = args.root.resolve(), args.work.resolve()
         self.pictures, self.clips = args.pictures.resolve(), args.clips.resolve()
         self.sounds = args.sounds.resolve()
+        self.meshes = args.meshes.resolve()
         self.vgg = self.work / "vgg_slim.pt"
         self.python = self.work / "trainers" / "bin" / "python"
         subprocess.run([self.python, HERE / "vgg.py", self.vgg], check=True)
@@ -70,6 +77,10 @@ class Bench:
             sound = ["--samples", spec["samples"], "--rate", spec["rate"]]
             result, memory = measured([self.python, HERE / "trainer_mulan.py", "--folder", self.sounds, *sound, *shared[:-2]], self.environment)
             return result["steps_per_s"], memory, result
+        if "meshes" in spec:
+            result, memory = measured([self.python, HERE / "trainer_mesh_transformer.py", "--folder", self.meshes, "--autoencoder",
+                                       self.autoencoder(spec), *shared[:-2]], self.environment)
+            return result["steps_per_s"], memory, result
         command = ([HERE / "trainer_video_tokenizer.py", "--folder", self.clips, "--frames", spec["frames"]] if "frames" in spec
                    else [HERE / "trainer_vqgan.py", "--folder", self.pictures, "--size", SIZE])
         result, memory = measured([self.python, *command, *shared], self.environment)
@@ -77,6 +88,8 @@ class Bench:
 
     def ours(self, name, flags):
         spec = MODELS[name]
+        if "meshes" in spec:
+            return self.mesh_transformer(spec, flags)
         program, own = (self.video_command(spec) if "frames" in spec else self.sound_command(spec) if "samples" in spec
                         else self.picture_command(spec))
         if "samples" not in spec:
@@ -86,6 +99,27 @@ class Bench:
                 [self.root / "build/release/bin" / program, *own(results), "--results-folder", results, "--num-train-steps", spec["steps"] + WARM,
                  "--batch-size", spec.get("batch", BATCH), "--threads", THREADS, "--json", "--quiet", "--valid-batches", 1,
                  *flags], self.environment)
+        return result["steps_per_second"], memory, result
+
+    def autoencoder(self, spec):
+        path = self.work / "mesh_autoencoder.pt"
+        if not path.exists():
+            subprocess.run([self.python, HERE / "trainer_mesh_transformer.py", "--make", path, "--model", json.dumps(spec["model"])], check=True)
+        return path
+
+    def mesh_transformer(self, spec, flags):
+        programs, source = self.root / "build/release/bin", self.meshes
+        if flags == ["codes"]:
+            source, flags = self.work / "mesh_codes.arrow", []
+            if not source.exists():
+                subprocess.run([programs / "preprocess", "tokens", self.meshes, "--model", self.autoencoder(spec), "--out", source], check=True,
+                               stdout=subprocess.DEVNULL)
+        model = [part for key, value in spec["model"].items() if key != "autoencoder" for part in ("--" + key.replace("_", "-"), value)]
+        with tempfile.TemporaryDirectory() as results:
+            result, memory = measured(
+                [programs / "train_mesh_transformer", source, "--autoencoder", self.autoencoder(spec), "--results-folder", results,
+                 "--checkpoint-folder", results, "--num-train-steps", spec["steps"] + WARM, "--batch-size", spec["batch"], "--threads", THREADS,
+                 "--val-every", 0, "--checkpoint-every", 0, "--json", "--quiet", *model, *flags], self.environment)
         return result["steps_per_second"], memory, result
 
     def picture_command(self, spec):
@@ -115,6 +149,8 @@ class Bench:
         theirs, peers = ("magvit2-pytorch", OURS_VIDEO) if video else ("muse-maskgit-pytorch", OURS)
         if "samples" in MODELS[name]:
             theirs, peers = "musiclm-pytorch", OURS_VIDEO
+        if "meshes" in MODELS[name]:
+            theirs, peers = "meshgpt-pytorch", OURS_MESHES
         print(f"{name}: {MODELS[name]}, {THREADS} threads", flush=True)
         for number in range(rounds):
             for peer in (theirs, *peers):
@@ -144,7 +180,7 @@ def main():
         parser.add_argument("--" + name, type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=MODELS, default=list(MODELS))
-    for name in ("pictures", "clips", "sounds"):
+    for name in ("pictures", "clips", "sounds", "meshes"):
         parser.add_argument("--" + name, type=pathlib.Path)
     args = parser.parse_args()
     args.pictures = args.pictures or args.work / "corpus" / "jpeg"
@@ -153,6 +189,9 @@ def main():
     if "mulan" in args.only and not args.sounds.exists():
         subprocess.run([sys.executable, HERE.parent / "sample_sounds.py", args.sounds, "--count", "200", "--seconds", "3", "--rate", "44100",
                         "--format", "mixed"], check=True)
+    args.meshes = args.meshes or args.work / "corpus" / "meshes"
+    if "mesh_transformer" in args.only and not args.meshes.exists():
+        subprocess.run([sys.executable, HERE.parent / "sample_meshes.py", args.meshes, "--count", "64", "--max-faces", "200"], check=True)
     bench = Bench(args)
     for name in args.only:
         bench.run(name, args.rounds)
