@@ -26,6 +26,18 @@ def make_captioned_clips(folder, count):
     return folder
 
 
+def make_encoded_meshes(folder, count):
+    """With a text beside each, and beside the folder the autoencoder that encodes them."""
+    make_meshes(folder, count)
+    for i, mesh in enumerate(sorted(folder.glob("*.obj"))):
+        mesh.with_suffix(".txt").write_text("mesh " + "x" * (i % 4))
+    results = str(folder.parent / "autoencoder")
+    subprocess.run([os.environ.get("TRAIN_MESH_AUTOENCODER", "train_mesh_autoencoder"), str(folder), "--results-folder", results, "--checkpoint-folder", results,
+                    "--num-train-steps", "1", "--batch-size", "4", "--num-discrete-coors", "16", "--dim-coor-embed", "4", "--encoder-dims-through-depth", "8",
+                    "--decoder-dims-through-depth", "8", "--dim-codebook", "8", "--codebook-size", "16", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
 TRAINERS = {
     "train_mulan": (make_sounds, [
         "--data-max-length", "500", "--audio-dim", "8", "--audio-depth", "2", "--audio-heads", "2", "--audio-dim-head", "4", "--audio-attn-dropout",
@@ -48,6 +60,11 @@ TRAINERS = {
         "--local-attn-dim-head", "4", "--attn-dropout", "0.1", "--resnet-dropout", "0.1", "--weight-decay", "0.01", "--faces-at-once", "20",
         "--learning-rate", "1e-3", "--ema-update-after-step", "2", "--ema-update-every", "3", "--val-every", "7", "--checkpoint-every", "5",
         "--augment-jitter", "0.01", "--scheduler", "cosine"]),
+    "train_mesh_transformer": (make_encoded_meshes, [
+        "--dim", "12", "--max-seq-len", "120", "--attn-depth", "1", "--attn-dim-head", "4", "--attn-heads", "2", "--fine-attn-depth", "1",
+        "--dropout", "0.1", "--weight-decay", "0.01", "--learning-rate", "1e-3", "--condition-on-text", "true", "--text-encoder-depth", "1",
+        "--sample-every", "7", "--sample-max-faces", "3", "--val-every", "7", "--checkpoint-every", "5", "--augment-jitter", "0.01",
+        "--scheduler", "cosine"]),
     "train_nuwa_vae": (make_clips, [
         "--image-size", "8", "--dim", "16", "--num-layers", "1", "--attn-dim-head", "4", "--attn-heads", "2", "--vq-codebook-size", "16",
         "--vq-codebook-dim", "8", "--vq-threshold-ema-dead-code", "1", "--ema-update-after-step", "2", "--ema-update-every", "3",
@@ -57,7 +74,8 @@ TRAINERS = {
         "--text-enc-dim-head", "4", "--dec-depth", "1", "--dec-heads", "2", "--dec-dim-head", "4", "--attn-dropout", "0.1",
         "--dec-reversible", "true", "--save-results-every", "7", "--save-model-every", "9", "--checkpoint-every", "5"]),
 }
-FOLDERS = {"train_video_tokenizer": "--checkpoints-folder", "train_mesh_autoencoder": "--checkpoint-folder"}
+FOLDERS = {"train_video_tokenizer": "--checkpoints-folder", "train_mesh_autoencoder": "--checkpoint-folder",
+           "train_mesh_transformer": "--checkpoint-folder"}
 TRAINER = sys.argv[1] if len(sys.argv) > 1 else "train_vqgan"
 TRAIN = os.environ.get(TRAINER.upper(), TRAINER)
 
@@ -66,6 +84,8 @@ def command(media, results, steps, *more):
     folders = [FOLDERS[TRAINER], str(results)] if TRAINER in FOLDERS else []
     if TRAINER == "train_nuwa":
         folders = ["--vae", str(media.parent / "vae" / "checkpoint.1.pt")]
+    if TRAINER == "train_mesh_transformer":
+        folders += ["--autoencoder", str(media.parent / "autoencoder" / "mesh-autoencoder.ckpt.1.pt")]
     return [TRAIN, str(media), "--results-folder", str(results), *folders, "--num-train-steps", str(steps), "--batch-size", "3",
             *TRAINERS[TRAINER][1], "--valid-frac", "0.2", "--grad-accum-every", "2", "--warmup-steps", "3",
             "--max-grad-norm", "1", "--threads", "1", "--workers", "2", "--quiet", *sys.argv[5:], *more]

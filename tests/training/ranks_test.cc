@@ -208,7 +208,7 @@ std::string name_of(const testing::TestParamInfo<TrainerProgram>& program) {
 INSTANTIATE_TEST_SUITE_P(Programs, TrainRanks,
                          testing::Values(mulan_program(), vqgan_program(),
                                          video_tokenizer_program(), nuwa_program(),
-                                         mesh_autoencoder_program()),
+                                         mesh_autoencoder_program(), mesh_transformer_program()),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Programs, RankFaults, testing::Values(vqgan_program()), name_of);
 

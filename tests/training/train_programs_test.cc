@@ -247,7 +247,8 @@ std::string name_of(const testing::TestParamInfo<TrainerProgram>& program) {
 INSTANTIATE_TEST_SUITE_P(Programs, TrainProgram,
                          testing::Values(mulan_program(), vqgan_program(),
                                          video_tokenizer_program(), nuwa_vae_program(),
-                                         nuwa_program(), mesh_autoencoder_program()),
+                                         nuwa_program(), mesh_autoencoder_program(),
+                                         mesh_transformer_program()),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Programs, TrainMulan, testing::Values(mulan_program()), name_of);
 INSTANTIATE_TEST_SUITE_P(Programs, TrainNuwa, testing::Values(nuwa_program()), name_of);

@@ -7,6 +7,7 @@
 #include <millrace/decoders/audio.h>
 #include <millrace/decoders/gif_write.h>
 #include <millrace/training/checkpoint.h>
+#include <millrace/training/models/mesh_autoencoder.h>
 #include <millrace/training/models/module_tensors.h>
 #include <millrace/training/models/nuwa_vqgan.h>
 
@@ -133,6 +134,55 @@ inline void make_meshes(const std::filesystem::path& folder, int count) {
     }
     std::ofstream(folder / (std::to_string(i) + ".obj")) << text;
   }
+}
+
+// The same, and beside the folder the autoencoder that encodes them.
+inline void make_encoded_meshes(const std::filesystem::path& folder, int count) {
+  make_meshes(folder, count);
+  torch::manual_seed(1);
+  const MeshAutoencoder autoencoder(MeshAutoencoderConfig{.num_discrete_coors = 16,
+                                                          .dim_coor_embed = 4,
+                                                          .num_discrete_area = 8,
+                                                          .dim_area_embed = 2,
+                                                          .num_discrete_normals = 8,
+                                                          .dim_normal_embed = 4,
+                                                          .num_discrete_angle = 8,
+                                                          .dim_angle_embed = 2,
+                                                          .encoder_dims_through_depth = {8, 12},
+                                                          .decoder_dims_through_depth = {8},
+                                                          .dim_codebook = 8,
+                                                          .codebook_size = 16});
+  Dict saved;
+  saved.set("model", to_value(state_tensors(*autoencoder)));
+  saved.set("config", autoencoder->config().to_json());
+  write_checkpoint(folder.string() + ".autoencoder.pt", Value(std::move(saved)));
+}
+
+inline TrainerProgram mesh_transformer_program() {
+  return {
+      .name = "train_mesh_transformer",
+      .path = MILLRACE_TRAIN_MESH_TRANSFORMER,
+      .model = {"--dim", "16", "--max-seq-len", "120", "--attn-depth", "1", "--attn-dim-head", "8",
+                "--attn-heads", "2", "--fine-attn-depth", "1", "--learning-rate", "1e-3",
+                "--warmup-steps", "3"},
+      .results_every = "--val-every",
+      .valid_loss = "valid_loss",
+      .average = "",
+      .make_media = make_encoded_meshes,
+      .checkpoint_stem = "mesh-transformer.ckpt.",
+      .checkpoint =
+          [](int steps, int every) {
+            return "mesh-transformer.ckpt." + std::to_string((steps + every - 1) / every) + ".pt";
+          },
+      .samples = {},
+      .checkpoints_folder_flag = "--checkpoint-folder",
+      .other_model = {"--dim", "24"},
+      .other_tensor = "'sos_token",
+      .other_shape = "is [16",
+      .beside =
+          [](const std::filesystem::path& media) {
+            return std::vector<std::string>{"--autoencoder", media.string() + ".autoencoder.pt"};
+          }};
 }
 
 inline TrainerProgram mesh_autoencoder_program() {
