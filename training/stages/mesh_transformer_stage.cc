@@ -103,8 +103,16 @@ Logs MeshTransformerStage::backward(const Batch& batch, const MicroStep& micro) 
   return {{"loss", value.item<double>()}};
 }
 
+// Each mesh by itself: what else is in the batch, and on which rank, does not count.
 Logs MeshTransformerStage::validate(const Batch& batch, bool /*average*/) {
-  return {{"loss", loss(batch).item<double>()}};
+  if (model_->config().compat) return {{"loss", loss(batch).item<double>()}};
+  const torch::Tensor all = codes(batch), text = text_embeds(batch);
+  double sum = 0;
+  for (std::int64_t i = 0; i < all.size(0); ++i) {
+    const torch::Tensor its = text.defined() ? text.narrow(0, i, 1) : text;
+    sum += model_->loss(all.narrow(0, i, 1), its).item<double>();
+  }
+  return {{"loss", sum / static_cast<double>(all.size(0))}};
 }
 
 Samples MeshTransformerStage::sample(const Batch& batch, std::int64_t step, bool average) {

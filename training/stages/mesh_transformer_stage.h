@@ -45,6 +45,7 @@ class MeshTransformerStage : public Stage {
   std::vector<Phase> phases() override;
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   double backward_seconds() const override { return backward_seconds_; }
+  // "loss": the mean over the meshes.
   Logs validate(const Batch& batch, bool average) override;
   // "sampled.<step>.<n>.obj": meshes that the transformer wrote, of the batch's texts if it has
   // any.
