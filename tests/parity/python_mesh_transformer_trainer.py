@@ -18,7 +18,7 @@ import torch
 from meshgpt_pytorch import MeshAutoencoder, MeshTransformer, MeshTransformerTrainer
 from meshgpt_pytorch import meshgpt_pytorch as module
 
-from python_trainer import Check
+from both_ways import Check
 
 module.tqdm = lambda steps: steps
 AUTOENCODER = dict(encoder_dims_through_depth=[8, 12], decoder_dims_through_depth=[8, 12], dim_codebook=8, dim_coor_embed=4, dim_area_embed=4, dim_normal_embed=4,
