@@ -203,6 +203,7 @@ int train(const CLI::App& app, MeshTransformerTrainOptions& o, const Place& plac
   o.stage.device = place.device();
   o.stage.seed = o.train.seed;
   o.stage.face_edges = std::ranges::count(o.data.data_kwargs, "face_edges") > 0;
+  torch::manual_seed(o.train.seed);  // the same weights, however the codes come
   MeshTransformerStage stage(model_of(o, autoencoder->config(), source.text_channels), autoencoder,
                              o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
