@@ -255,15 +255,19 @@ torch::Tensor MeshAutoencoderImpl::decode(const torch::Tensor& quantized,
                                           const torch::Tensor& mask) {
   torch::Tensor x = quantized;
   for (auto& block : decoder_attention_) x = block->forward(x, mask);
-  const bool full = mask.all().item<bool>();
-  const torch::Tensor there = full ? torch::Tensor() : mask.unsqueeze(1);
-  x = x.transpose(1, 2);
-  if (!full) x = x * there;
-  x = torch::silu(decoder_conv_->forward(x));
+  const std::int64_t reach = std::max<std::int64_t>(config_.init_decoder_conv_kernel / 2, 1);
+  const PackedMeshes packed = PackedMeshes::of(mask, reach);
+  if (packed.defined()) {
+    const std::int64_t rows = packed.there.size(-1);
+    x = torch::zeros({rows, x.size(-1)}, x.options())
+            .index_copy(0, packed.places, x.index({mask}))
+            .unsqueeze(0);
+  }
+  x = torch::silu(decoder_conv_->forward(x.transpose(1, 2)));
   x = decoder_norm_->forward(x.transpose(1, 2)).transpose(1, 2);
-  for (auto& block : decoders_) x = block->forward(x, there);
-  x = x.transpose(1, 2);
-  return full ? x.flatten(0, 1) : x.index({mask});
+  for (auto& block : decoders_) x = block->forward(x, packed);
+  x = x.transpose(1, 2).flatten(0, 1);
+  return packed.defined() ? x.index_select(0, packed.places) : x;
 }
 
 MeshLoss MeshAutoencoderImpl::loss(const Meshes& meshes) {

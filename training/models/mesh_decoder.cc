@@ -14,8 +14,8 @@ namespace nn = torch::nn;
 
 namespace {
 
-torch::Tensor only(const torch::Tensor& x, const torch::Tensor& mask) {
-  return mask.defined() ? x * mask : x;
+torch::Tensor only(const torch::Tensor& x, const PackedMeshes& packed) {
+  return packed.defined() ? x * packed.there : x;
 }
 
 std::int64_t squeezed(std::int64_t dim) {
@@ -23,6 +23,19 @@ std::int64_t squeezed(std::int64_t dim) {
 }
 
 }  // namespace
+
+PackedMeshes PackedMeshes::of(const torch::Tensor& mask, std::int64_t apart) {
+  if (mask.all().item<bool>()) return {};
+  const torch::Tensor mesh = mask.nonzero().select(1, 0);  // of each face
+  const torch::Tensor places = torch::arange(mesh.size(0), mesh.options()) + mesh * apart;
+  const std::int64_t rows = mesh.size(0) + (mask.size(0) - 1) * apart;
+  const auto numbers = mask.options().dtype(torch::kFloat32);
+  return {
+      .there = torch::zeros({rows}, mask.options()).index_fill(0, places, true).view({1, 1, -1}),
+      .members = torch::zeros({rows, mask.size(0)}, numbers)
+                     .index_put({places, mesh}, torch::ones({1}, numbers)),
+      .places = places};
+}
 
 FaceResnetBlockImpl::FaceResnetBlockImpl(std::int64_t in, std::int64_t out, double dropout)
     : dropout_(dropout),
@@ -40,30 +53,34 @@ FaceResnetBlockImpl::FaceResnetBlockImpl(std::int64_t in, std::int64_t out, doub
 
 // The mask is applied to a convolution's input by whoever made it.
 torch::Tensor FaceResnetBlockImpl::block(nn::Conv1d& conv, const torch::Tensor& x,
-                                         const torch::Tensor& mask) {
+                                         const PackedMeshes& packed) {
   const torch::Tensor y = conv->forward(x);
   const torch::Tensor length = y.norm(2, 1, true).clamp_min(1e-4);
   torch::Tensor scale = std::sqrt(static_cast<double>(y.size(1))) / length;
-  // Without the absent faces from here on: what is 0 stays so.
-  const torch::Tensor z = torch::silu(y * only(scale, mask));
+  // Without what is between meshes from here on: what is 0 stays so.
+  const torch::Tensor z = torch::silu(y * only(scale, packed));
   return dropout_ > 0 ? torch::dropout(z, dropout_, is_training()) : z;
 }
 
-torch::Tensor FaceResnetBlockImpl::excite(const torch::Tensor& x, const torch::Tensor& mask) {
-  torch::Tensor mean = x.sum(2);
-  if (mask.defined()) {
-    mean = mean / mask.to(x.scalar_type()).sum(2).clamp_min(1e-5);
+// A factor for every channel: of each mesh, or of each row of packed ones.
+torch::Tensor FaceResnetBlockImpl::excite(const torch::Tensor& x, const PackedMeshes& packed) {
+  torch::Tensor mean;  // [meshes, channels]
+  if (packed.defined()) {
+    const torch::Tensor members = packed.members.to(x.scalar_type());
+    mean = members.t().matmul(x[0].t()) / members.sum(0).clamp_min(1e-5).unsqueeze(-1);
   } else {
-    mean = mean / x.size(2);
+    mean = x.mean(2);
   }
-  return project(excite_, torch::silu(project(squeeze_, mean))).sigmoid().unsqueeze(-1);
+  const torch::Tensor factors = project(excite_, torch::silu(project(squeeze_, mean))).sigmoid();
+  if (!packed.defined()) return factors.unsqueeze(-1);
+  return packed.members.to(factors.scalar_type()).matmul(factors).t().unsqueeze(0);
 }
 
-torch::Tensor FaceResnetBlockImpl::forward(const torch::Tensor& x, const torch::Tensor& mask) {
-  torch::Tensor y = block(first_, only(x, mask), mask);
-  y = block(second_, y, mask);
+torch::Tensor FaceResnetBlockImpl::forward(const torch::Tensor& x, const PackedMeshes& packed) {
+  torch::Tensor y = block(first_, only(x, packed), packed);
+  y = block(second_, y, packed);
   const torch::Tensor residual = residual_ ? residual_->forward(x) : x;
-  return torch::addcmul(residual, y, excite(y, mask));
+  return torch::addcmul(residual, y, excite(y, packed));
 }
 
 }  // namespace millrace
