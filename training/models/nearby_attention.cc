@@ -2,6 +2,7 @@
 
 #include "nearby_kernels.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <ATen/Parallel.h>
@@ -26,14 +27,18 @@ void for_heads(const torch::Tensor& by_token, const torch::Tensor& y, const torc
                           .weights_stride = heads * table.size(1),
                           .table = table.const_data_ptr<std::int64_t>()};
   const std::int64_t places = y.size(1);
-  at::parallel_for(0, batch * heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = i / heads, head = i % heads;
-      body(sizes, row * sizes.tokens * sizes.stride + head * channels,
-           row * places * sizes.stride + head * channels,
-           row * sizes.tokens * sizes.weights_stride + head * sizes.seen);
-    }
-  });
+  // What takes less than about 10 us is not worth waking another thread for.
+  constexpr std::int64_t least = 1 << 15;
+  const std::int64_t work = std::max<std::int64_t>(sizes.tokens * sizes.seen * channels, 1);
+  at::parallel_for(0, batch * heads, std::max<std::int64_t>(least / work, 1),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     for (std::int64_t i = begin; i < end; ++i) {
+                       const std::int64_t row = i / heads, head = i % heads;
+                       body(sizes, row * sizes.tokens * sizes.stride + head * channels,
+                            row * places * sizes.stride + head * channels,
+                            row * sizes.tokens * sizes.weights_stride + head * sizes.seen);
+                     }
+                   });
 }
 
 // Note [three products]: of tokens x, of what they see y and of weights w, each is a sum over the
