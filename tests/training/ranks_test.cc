@@ -89,6 +89,8 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     EXPECT_TRUE(a.contains(c10::str(last_step, " ", GetParam().loss)));
     EXPECT_TRUE(a.contains(c10::str(last_step, " ", GetParam().valid_loss)));
     for (const auto& [name, value] : a) {
+      // Ranks that share a batch fill their parts of it up by themselves.
+      if (GetParam().one_batch && name.ends_with(" padding")) continue;
       const auto there = b.find(name);
       ASSERT_NE(there, b.end()) << name;
       EXPECT_NEAR(value, there->second, 1e-5 * std::max(1.0, std::abs(value)))
