@@ -142,7 +142,7 @@ def wrong_files(folder, flags):
         (folder / f"damaged{i}.pt").write_bytes(damaged)
         one_line(preprocess(*flags, "--model", folder / f"damaged{i}.pt", "--out", out), 2, f"damaged{i}.pt")
     torch.save({"transformer.weight": torch.zeros(3)}, folder / "other.pt")
-    one_line(preprocess(*flags, "--model", folder / "other.pt", "--out", out), 2, "other.pt", "neither a video tokenizer nor a VQGAN")
+    one_line(preprocess(*flags, "--model", folder / "other.pt", "--out", out), 2, "other.pt", "holds no video tokenizer, VQGAN-VAE")
     saved = torch.load(folder / "ours.pt", weights_only=True)
     config = json.loads(saved["config"])
     torch.save(dict(saved, config=json.dumps(dict(config, init_dim=6))), folder / "unlike.pt")

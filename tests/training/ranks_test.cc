@@ -147,15 +147,20 @@ TEST_P(TrainRanks, EqualOneProcessThatHasAllBatches) {
   }
 }
 
-// Six batches a step, however they are spread.
+// Six batches a step, however they are spread; or one batch of six.
 TEST_P(TrainRanks, GoOnWithAnotherNumberOfRanks) {
-  const std::vector<std::string>& steady = GetParam().steady;
-  std::vector<std::string> resumed = steady;
-  resumed.emplace_back("--resume");
-  run(2, arguments("ranks", 3, 3, steady));
-  run(3, arguments("ranks", 6, 2, resumed));
-  run(1, arguments("ranks", 8, 6, resumed));
-  run(1, arguments("alone", 8, 6, steady));
+  auto go_on = [&](int world, const std::string& results, int steps, bool resume) {
+    std::vector<std::string> more = GetParam().steady;
+    if (GetParam().one_batch) {
+      more.insert(more.end(), {"--batch-size", std::to_string(6 / world)});
+    }
+    if (resume) more.emplace_back("--resume");
+    run(world, arguments(results, steps, GetParam().one_batch ? 1 : 6 / world, more));
+  };
+  go_on(2, "ranks", 3, false);
+  go_on(3, "ranks", 6, true);
+  go_on(1, "ranks", 8, true);
+  go_on(1, "alone", 8, false);
   expect_same("alone", "ranks", 7);
 }
 
