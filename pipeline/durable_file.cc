@@ -176,13 +176,11 @@ FolderLock::FolderLock(std::filesystem::path file, const std::function<void()>& 
 void FolderLock::take(const std::function<void()>& on_wait) {
   file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0) fail(path_, "create the lock", errno);
-  int result = ::flock(file_, LOCK_EX | LOCK_NB);
-  if (result != 0 && errno == EWOULDBLOCK && on_wait) on_wait();
-  while (result != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-    result = ::flock(file_, LOCK_EX);
-  }
-  if (result == 0) return;
-  const int error = errno;
+  auto lock = [&](int how) { return ::flock(file_, how) == 0 ? 0 : errno; };
+  int error = lock(LOCK_EX | LOCK_NB);  // kept, for on_wait() may change errno
+  if (error == EWOULDBLOCK && on_wait) on_wait();
+  while (error == EWOULDBLOCK || error == EINTR) error = lock(LOCK_EX);
+  if (error == 0) return;
   ::close(file_);
   fail(path_, "take the lock", error);
 }
