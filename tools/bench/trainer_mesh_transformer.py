@@ -14,6 +14,8 @@ import tempfile
 import time
 import warnings
 
+from trainer_common import Clock
+
 warnings.filterwarnings("ignore")
 
 
@@ -23,22 +25,6 @@ def arguments():
         parser.add_argument("--" + name, type=kind)
     parser.add_argument("--model", required=True)
     return parser.parse_args()
-
-
-class Clock:
-    """Adds up how long calls take."""
-
-    def __init__(self):
-        self.seconds = 0.0
-
-    def around(self, call):
-        def timed(*args, **kwargs):
-            start = time.perf_counter()
-            try:
-                return call(*args, **kwargs)
-            finally:
-                self.seconds += time.perf_counter() - start
-        return timed
 
 
 def build(model):

@@ -15,6 +15,8 @@ import time
 import types
 import warnings
 
+from trainer_common import Clock
+
 warnings.filterwarnings("ignore")
 
 
@@ -33,22 +35,6 @@ def stand_in(name, **attributes):
     module.__spec__ = importlib.machinery.ModuleSpec(name, None)
     module.__dict__.update(attributes)
     sys.modules[name] = module
-
-
-class Clock:
-    """Adds up how long calls take."""
-
-    def __init__(self):
-        self.seconds = 0.0
-
-    def around(self, call):
-        def timed(*args, **kwargs):
-            start = time.perf_counter()
-            try:
-                return call(*args, **kwargs)
-            finally:
-                self.seconds += time.perf_counter() - start
-        return timed
 
 
 def main():
