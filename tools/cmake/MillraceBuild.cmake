@@ -20,7 +20,9 @@ set(CMAKE_BUILD_RPATH "${CMAKE_INSTALL_RPATH}")
 
 find_program(MILLRACE_CCACHE ccache)
 if(MILLRACE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${MILLRACE_CCACHE}")
+  # Neither a precompiled header nor another folder of the same sources is a reason to compile again.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=true "${MILLRACE_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${MILLRACE_CCACHE}")
 endif()
 find_program(MILLRACE_MOLD mold)

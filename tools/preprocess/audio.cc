@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include <CLI/CLI.hpp>
+
 namespace millrace {
 
 namespace {

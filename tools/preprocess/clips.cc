@@ -6,6 +6,8 @@
 
 #include <map>
 
+#include <CLI/CLI.hpp>
+
 namespace millrace {
 
 namespace {

@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include <CLI/CLI.hpp>
+
 namespace millrace {
 
 namespace {

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include <CLI/CLI.hpp>
+
 namespace millrace {
 
 namespace {

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 
+#include <CLI/CLI.hpp>
 #include <sys/stat.h>
 
 namespace millrace {

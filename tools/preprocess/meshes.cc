@@ -2,6 +2,8 @@
 
 #include <millrace/datasets/mesh_folder.h>
 
+#include <CLI/CLI.hpp>
+
 namespace millrace {
 
 namespace {

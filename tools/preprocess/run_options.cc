@@ -1,5 +1,7 @@
 #include "tools/preprocess/job.h"
 
+#include <CLI/CLI.hpp>
+
 namespace millrace {
 
 void declare_run_options(CLI::App& app, RunOptions& o) {

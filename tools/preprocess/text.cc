@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <CLI/CLI.hpp>
+
 namespace millrace {
 
 namespace {

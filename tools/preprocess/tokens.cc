@@ -13,6 +13,8 @@
 #include <millrace/datasets/video_folder.h>
 #include <millrace/pipeline/map.h>
 
+#include <CLI/CLI.hpp>
+
 namespace millrace {
 
 namespace {
