@@ -39,6 +39,16 @@ torch::Tensor space_to_depth_channels_last(const torch::Tensor& x) {
       .permute({0, 3, 1, 2});
 }
 
+// LibTorch's convolution of 1 by 1 with a stride writes where it must not if fewer than 8 channels
+// lie last in memory, in its backward pass. Channels of zeros make eight of them, and change no bit
+// of the sums.
+torch::Tensor strided(nn::Conv2d& conv, const torch::Tensor& pictures) {
+  const std::int64_t missing = 8 - pictures.size(1);
+  if (missing <= 0 || !lies_channels_last(pictures)) return conv->forward(pictures);
+  auto padded = [&](const torch::Tensor& t) { return torch::pad(t, {0, 0, 0, 0, 0, missing}); };
+  return torch::conv2d(padded(pictures), padded(conv->weight), conv->bias, conv->options.stride());
+}
+
 }  // namespace
 
 Blur::Blur() : filter_(register_buffer("f", torch::tensor({1.F, 2.F, 1.F}))) {}
@@ -101,10 +111,7 @@ VideoDiscriminator::VideoDiscriminator(const VideoDiscriminatorConfig& config) :
 }
 
 torch::Tensor VideoDiscriminator::run(Block& block, const torch::Tensor& pictures) {
-  // LibTorch's convolution of 1 by 1 with a stride writes where it must not if fewer than 8
-  // channels lie last in memory, in its backward pass.
-  const bool few = pictures.size(1) < 8;
-  const torch::Tensor residual = block.residual->forward(few ? pictures.contiguous() : pictures);
+  const torch::Tensor residual = strided(block.residual, pictures);
   torch::Tensor x = torch::leaky_relu(block.first->forward(pictures), slope);
   x = torch::leaky_relu(block.second->forward(x), slope);
   if (block.downsample) {
