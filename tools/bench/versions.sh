@@ -6,5 +6,6 @@ PEERS_TORCH=(
   soundfile==0.14.0 soxr==1.1.0 librosa==0.11.0 trimesh==5.2.0 assimp_py==1.1.0 matplotlib==3.11.2
 )
 PEER_TORCHAUDIO=torchaudio==2.11.0
+PEER_MUSICLM=musiclm-pytorch==0.2.8
 PEERS_DALI=(nvidia-dali-cuda130==2.4.0 numpy==2.4.6)
 PEERS_TENSORFLOW=(tensorflow-cpu==2.21.0)
