@@ -81,12 +81,12 @@ struct Glyph {
   std::vector<Stroke> strokes;
   double half_width = 1, reach = 0;
 
-  Glyph(int digit, double height, Random& random) {
-    auto vary = [&](double most) { return most * (2 * random.uniform() - 1); };
-    strokes = strokes_of(digit, random.uniform() < 0.5);
+  Glyph(int digit, double height, double spread, Random& random) {
+    auto vary = [&](double most) { return spread * most * (2 * random.uniform() - 1); };
+    strokes = strokes_of(digit, random.uniform() < 0.5 * spread);
     const double slant = vary(0.18), turn = vary(0.12), wide = 0.8 + vary(0.12);
     const double tall = height * (1 + vary(0.08));
-    half_width = height * (0.055 + 0.025 * random.uniform());
+    half_width = height * (0.055 + 0.025 * (0.5 + spread * (random.uniform() - 0.5)));
     const double c = std::cos(turn), s = std::sin(turn);
     for (Stroke& stroke : strokes) {
       const double shift_x = vary(0.02), shift_y = vary(0.02);
@@ -147,16 +147,17 @@ DigitClip draw_digit_clip(std::int64_t index, const DigitClipOptions& o) {
   for (int i = 0; i < o.digits; ++i) {
     const auto digit = static_cast<int>(random.below(10));
     const Direction& direction = directions[static_cast<std::size_t>(random.below(4))];
-    const Glyph glyph(digit, height, random);
+    const Glyph glyph(digit, height, o.spread, random);
     const double low = glyph.reach, high = side - glyph.reach;
     // From somewhere in the half that it leaves, so that it goes where the text says before it
     // bounces.
     auto start = [&](double way) {
-      const double half = (high - low) / 2 * random.uniform();
-      return way == 0 ? low + 2 * half : way > 0 ? low + half : high - half;
+      const double half = (high - low) / 2, where = random.uniform();
+      if (way == 0) return low + 2 * half * (0.5 + o.spread * (where - 0.5));
+      return way > 0 ? low + half * o.spread * where : high - half * o.spread * where;
     };
     const Point at{start(direction.x), start(direction.y)};
-    const double speed = side * (0.03 + 0.03 * random.uniform());
+    const double speed = side * (0.03 + 0.03 * (0.5 + o.spread * (random.uniform() - 0.5)));
     for (std::int64_t t = 0; t < o.frames; ++t) {
       glyph.draw(clip.pixels.data() + t * o.size * o.size, o.size,
                  {bounced(at.x, speed * direction.x, t, low, high),

@@ -14,6 +14,9 @@ struct DigitClipOptions {
   std::int64_t frames = 10;
   std::int64_t size = 64;  // of a frame's sides
   int digits = 1;          // 1 or 2 of them
+  // How much clips of one caption differ, in where they begin, how fast they are and how they are
+  // written; 0: not at all.
+  double spread = 1;
   std::uint64_t seed = 42;
 };
 
