@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 machine to a working Millrace: sets up, builds, and runs the main job on real
-# media: folders in, caches out, a look at what is in them; then a small model trained on the pictures.
+# media: folders in, caches out, a look at what is in them; then a small model trained on the pictures,
+# and text to video on digits that are drawn here.
 # Safe to run again. What it makes is in quickstart-out/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -46,21 +47,40 @@ print("pyarrow:", table.num_rows, "rows of", ", ".join(table.schema.names))
 PYTHON
 }
 
+# trained SECONDS PROGRAM...: a run that ends in order when its time is up.
+trained() {
+  local code=0
+  timeout --signal=TERM "$1" "$bin/$2" "${@:3}" --clear || code=$?
+  [ $code = 0 ] || [ $code = 124 ]
+}
+
 # A small autoencoder for two minutes at most; it ends in order when its time is up. So short a run
 # learns most without a discriminator and with a codebook.
 train_a_model() {
-  local code=0
-  timeout --signal=TERM 120 $bin/train_vqgan $media/pictures --results-folder $out/vqgan --clear \
-    --image-size 64 --dim 32 --layers 2 --codebook-size 1024 --lookup-free-quantization false \
-    --use-vgg-and-gan false --batch-size 8 --lr 1e-3 --warmup-steps 20 \
-    --num-train-steps 400 --valid-frac 0.1 --save-results-every 50 --save-model-every 200 || code=$?
-  [ $code = 0 ] || [ $code = 124 ]
+  trained 120 train_vqgan $media/pictures --results-folder $out/vqgan --image-size 64 --dim 32 --layers 2 \
+    --codebook-size 1024 --lookup-free-quantization false --use-vgg-and-gan false --batch-size 8 --lr 1e-3 \
+    --warmup-steps 20 --num-train-steps 400 --valid-frac 0.1 --save-results-every 50 --save-model-every 200 || return
   .deps/venv/bin/python - $out/vqgan <<'PYTHON'
 import json, sys
 lines = [json.loads(line) for line in open(f"{sys.argv[1]}/metrics.jsonl")]
 valid = [line["valid_ema_loss"] for line in lines if "valid_ema_loss" in line]
 print(f"validation loss {valid[0]:.3f} -> {valid[-1]:.3f}: {valid[0] / valid[-1]:.1f} times less, in {lines[-1]['step'] + 1} steps")
 PYTHON
+}
+
+# The digits of a clip are learnt in a minute, to write clips of texts takes two or three more.
+text_to_video() {
+  local digit prompts=()
+  for digit in 0 1 2 3 4 5 6 7 8 9; do prompts+=("the digit $digit moves right"); done
+  $bin/sample_digits $out/moving.npy --count 2000 --size 24 --frames 5 --spread 0.2 || return
+  trained 60 train_nuwa_vae $out/moving.npy --results-folder $out/nuwa_vae --image-size 24 --channels 1 --dim 32 --num-layers 2 \
+    --use-attn false --use-vgg-and-gan false --l2-recon-loss true --vq-codebook-size 256 --vq-codebook-dim 64 \
+    --vq-threshold-ema-dead-code 0.5 --batch-size 4 --lr 3e-3 --warmup-steps 50 --schedule cosine --use-ema false --num-train-steps 600 || return
+  trained 180 train_nuwa $out/moving.npy --texts $out/moving.txt --vae "$(ls -t $out/nuwa_vae/checkpoint.*.pt | head -n 1)" \
+    --results-folder $out/nuwa --max-video-frames 5 --dim 96 --text-max-seq-len 32 --text-enc-depth 2 --text-enc-heads 4 \
+    --text-enc-dim-head 24 --dec-depth 3 --dec-heads 4 --dec-dim-head 24 --batch-size 8 --grad-accum-every 1 --lr 2e-3 \
+    --warmup-steps 50 --schedule cosine --num-train-steps 600 --save-results-every 200 --filter-thres 0.98 --temperature 0.3 \
+    --prompts "${prompts[@]}"
 }
 
 tell() {
@@ -75,6 +95,7 @@ $out/graph.dot           the task graph of one batch
 $out/vqgan/*.png         pictures beside what the model makes of them, every 50 steps; *.ema.png: its average
 $out/vqgan/checkpoint.*  go on with: train_vqgan --config $out/vqgan/config.toml --resume --num-train-steps 5000
 $out/vqgan/events.out.*  tensorboard --logdir $out/vqgan
+$out/nuwa/*.png, *.gif   clips of digits, made of texts: 0 to 9 side by side, frames from top to bottom; the last is the best
 TEXT
 }
 
@@ -86,5 +107,6 @@ phase "folders to caches" make_caches
 phase "what is in the caches" look_at_the_caches
 phase "the same files in Python" open_them_elsewhere
 phase "training a small VQGAN" train_a_model
+phase "text to video: moving digits" text_to_video
 phase "where everything is" tell
 finish
