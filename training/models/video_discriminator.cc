@@ -42,9 +42,10 @@ torch::Tensor space_to_depth_channels_last(const torch::Tensor& x) {
 // LibTorch's convolution of 1 by 1 with a stride writes where it must not if fewer than 8 channels
 // lie last in memory, in its backward pass. Channels of zeros make eight of them, and change no bit
 // of the sums.
-torch::Tensor strided(nn::Conv2d& conv, const torch::Tensor& pictures) {
+torch::Tensor one_by_one(nn::Conv2d& conv, const torch::Tensor& pictures) {
   const std::int64_t missing = 8 - pictures.size(1);
-  if (missing <= 0 || !lies_channels_last(pictures)) return conv->forward(pictures);
+  const bool strided = conv->options.stride()->front() > 1;
+  if (!strided || missing <= 0 || !lies_channels_last(pictures)) return conv->forward(pictures);
   auto padded = [&](const torch::Tensor& t) { return torch::pad(t, {0, 0, 0, 0, 0, missing}); };
   return torch::conv2d(padded(pictures), padded(conv->weight), conv->bias, conv->options.stride());
 }
@@ -111,7 +112,7 @@ VideoDiscriminator::VideoDiscriminator(const VideoDiscriminatorConfig& config) :
 }
 
 torch::Tensor VideoDiscriminator::run(Block& block, const torch::Tensor& pictures) {
-  const torch::Tensor residual = strided(block.residual, pictures);
+  const torch::Tensor residual = one_by_one(block.residual, pictures);
   torch::Tensor x = torch::leaky_relu(block.first->forward(pictures), slope);
   x = torch::leaky_relu(block.second->forward(x), slope);
   if (block.downsample) {
