@@ -1,4 +1,5 @@
 // Trains NUWA's VQGAN-VAE on pictures or on the frames of clips.
+#include "tools/gan_options.h"
 #include "tools/nuwa_vae_options.h"
 
 #include <string>
@@ -9,8 +10,9 @@ namespace {
 constexpr const char* examples = R"(
 Examples:
   train_nuwa_vae gifs --dim 64 --image-size 64 --channels 1 --batch-size 8 --num-train-steps 20000
-  train_nuwa_vae moving.npy --dim 32 --image-size 64 --channels 1 --num-layers 3 \
-      --use-vgg-and-gan false --batch-size 16 --num-train-steps 2000
+  train_nuwa_vae moving.npy --dim 32 --image-size 24 --channels 1 --num-layers 2 --use-attn false \
+      --use-vgg-and-gan false --l2-recon-loss true --vq-codebook-size 256 --vq-codebook-dim 64 \
+      --vq-threshold-ema-dead-code 0.5 --batch-size 4 --lr 3e-3 --num-train-steps 600
   train_nuwa_vae photos --dim 64 --image-size 128 --flip 0.5 --batch-size 8 --num-train-steps 50000
   train_nuwa_vae --config results/config.toml --resume        # go on where it was stopped
   torchrun --no-python --nproc-per-node 2 train_nuwa_vae gifs --dim 64 ...
@@ -66,52 +68,8 @@ void add_model_options(CLI::App& app, NuwaVaeTrainOptions& o) {
   add("--attn-dropout", model.attn_dropout, "of attention")->check(CLI::Range(0.0, 0.99));
   add("--resnet-groups", model.resnet_groups, "of the norms; --dim is a multiple of it");
   add("--first-conv-kernel-size", model.first_conv_kernel_size, "of the first layer");
-  VectorQuantizerOptions& vq = model.vq;
-  add("--vq-codebook-size", vq.codebook_size, "how many codes there are");
-  add("--vq-codebook-dim", vq.codebook_dim, "of a code");
-  add("--vq-decay", vq.decay, "of the codebook's moving average");
-  add("--vq-eps", vq.eps, "keeps codes that nobody uses finite");
-  add("--vq-commitment-weight", vq.commitment_weight, "of features near their code");
-  add("--vq-kmeans-init", vq.kmeans_init, "start from the first batch's means");
-  add("--vq-kmeans-iters", vq.kmeans_iters, "so many rounds");
-  add("--vq-use-cosine-sim", vq.use_cosine_sim, "false: Euclidean distance");
-  add("--vq-threshold-ema-dead-code", vq.threshold_ema_dead_code,
-      "codes that are used less are replaced by features; 0: never");
-  app.add_option("--weights", o.weights,
-                 "start from these: a vae.<step>.pt, vae.<step>.ema.pt or checkpoint, of here or "
-                 "of the trainer in Python")
-      ->type_name("FILE")
-      ->group("Model");
-}
-
-void add_loss_options(CLI::App& app, NuwaVaeTrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Losses");
-  };
-  add("--l2-recon-loss", o.model.l2_recon_loss, "mean square instead of mean difference");
-  add("--use-vgg-and-gan", o.model.use_vgg_and_gan, "false: reconstruction only");
-  add("--use-hinge-loss", o.model.use_hinge_loss, "false: binary cross entropy");
-  add("--max-grad-norm", o.stage.max_grad_norm, "clips the generator's gradients; 0: not")
-      ->check(CLI::NonNegativeNumber);
-  add("--discr-max-grad-norm", o.stage.discr_max_grad_norm, "and the discriminator's")
-      ->check(CLI::NonNegativeNumber);
-  add("--apply-grad-penalty-every", o.stage.apply_grad_penalty_every,
-      "steps: the discriminator's gradient penalty; 0: never")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--adversarial-weight", o.stage.adversarial_weight,
-                 "of the discriminator's word beside the perceptual loss; by default 1, and 0.1 "
-                 "beside the reconstruction if there is no --vgg")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Losses");
-  add("--discr-start-step", o.stage.discr_start_step,
-      "until then the discriminator learns, but has no word")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--vgg", o.stage.vgg, "VGG16's weights, for the perceptual loss; else without")
-      ->type_name("FILE")
-      ->group("Losses");
-  app.add_flag("--compat", o.stage.compat,
-               "as the trainer in Python does it: no penalty, sums in its order; slower")
-      ->group("Losses");
+  add("--vq-codebook-size", model.vq.codebook_size, "how many codes there are");
+  add_codebook_options(app, model.vq, "Model");
 }
 
 }  // namespace
@@ -127,7 +85,14 @@ int main(int argc, char** argv) {
   add_train_options(line.app(), options.train);
   add_data_options(line.app(), options);
   add_model_options(line.app(), options);
-  add_loss_options(line.app(), options);
+  add_gan_options(
+      line.app(),
+      {.l2_recon_loss = options.model.l2_recon_loss,
+       .use_vgg_and_gan = options.model.use_vgg_and_gan,
+       .use_hinge_loss = options.model.use_hinge_loss,
+       .stage = options.stage,
+       .weights = options.weights,
+       .compat = "as the trainer in Python does it: no penalty, sums in its order; slower"});
   return line.run(argc, argv,
                   [&] { return run_trainer("millrace_train_nuwa_vae", line.app(), &options); });
 }

@@ -1,4 +1,5 @@
 // Trains the VQGAN-VAE of Muse on a folder of pictures.
+#include "tools/gan_options.h"
 #include "tools/vqgan_options.h"
 
 #include <string>
@@ -39,9 +40,6 @@ void add_model_options(CLI::App& app, VqganConfig& model) {
       "how many codes there are; a power of 2, unless --lookup-free-quantization is false");
   add("--channels", model.channels, "of a picture: 1 is grey, 3 is colour")
       ->check(CLI::IsMember({1, 3}));
-  add("--l2-recon-loss", model.l2_recon_loss, "mean square instead of mean difference");
-  add("--use-vgg-and-gan", model.use_vgg_and_gan, "false: reconstruction only");
-  add("--use-hinge-loss", model.use_hinge_loss, "false: binary cross entropy");
   add("--discr-layers", model.discr_layers, "of the discriminator; each halves the sides");
   add("--encdec-layer-mults", model.layer_mults, "channels of each layer, in dims; else 1 2 4 ...");
   add("--encdec-num-resnet-blocks", model.num_resnet_blocks, "in the last layer, or in each");
@@ -73,53 +71,7 @@ void add_quantizer_options(CLI::App& app, VqganConfig& model) {
   app.add_option("--lfq-cosine-sim-project-in-scale", lfq.cosine_sim_project_in_scale,
                  "times this; by default the codebook's scale")
       ->group(group);
-  auto& vq = model.vq;
-  add("--vq-codebook-dim", vq.codebook_dim, "of a code");
-  add("--vq-decay", vq.decay, "of the codebook's moving average");
-  add("--vq-eps", vq.eps, "keeps codes that nobody uses finite");
-  add("--vq-commitment-weight", vq.commitment_weight, "of features near their code");
-  add("--vq-kmeans-init", vq.kmeans_init, "start from the first batch's means");
-  add("--vq-kmeans-iters", vq.kmeans_iters, "so many rounds");
-  add("--vq-use-cosine-sim", vq.use_cosine_sim, "false: Euclidean distance");
-  add("--vq-threshold-ema-dead-code", vq.threshold_ema_dead_code,
-      "codes that are used less are replaced by features; 0: never");
-}
-
-void add_stage_options(CLI::App& app, VqganTrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Losses");
-  };
-  app.add_option("--image-size", o.image_size, "the side of the square that pictures are cut to")
-      ->required()
-      ->group("Data");
-  app.add_option(
-         "--weights", o.weights,
-         "start from these: a vae.<step>.pt, vae.<step>.ema.pt or checkpoint, of here or of "
-         "the trainer in Python")
-      ->type_name("FILE")
-      ->group("Model");
-  add("--max-grad-norm", o.stage.max_grad_norm, "clips the generator's gradients; 0: not")
-      ->check(CLI::NonNegativeNumber);
-  add("--discr-max-grad-norm", o.stage.discr_max_grad_norm, "and the discriminator's")
-      ->check(CLI::NonNegativeNumber);
-  add("--apply-grad-penalty-every", o.stage.apply_grad_penalty_every,
-      "steps: the discriminator's gradient penalty")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--adversarial-weight", o.stage.adversarial_weight,
-                 "of the discriminator's word beside the perceptual loss; by default 1, and 0.1 "
-                 "beside the reconstruction if there is no --vgg")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Losses");
-  add("--discr-start-step", o.stage.discr_start_step,
-      "until then the discriminator learns, but has no word")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--vgg", o.stage.vgg, "VGG16's weights, for the perceptual loss; else without")
-      ->type_name("FILE")
-      ->group("Losses");
-  app.add_flag(
-         "--compat", o.stage.compat,
-         "as the trainer in Python does it: the penalty in every step, sums in its order; slower")
-      ->group("Losses");
+  add_codebook_options(app, model.vq, group);
 }
 
 }  // namespace
@@ -133,7 +85,18 @@ int main(int argc, char** argv) {
                    examples);
   VqganTrainOptions options;
   add_train_options(line.app(), options.train);
-  add_stage_options(line.app(), options);
+  line.app()
+      .add_option("--image-size", options.image_size,
+                  "the side of the square that pictures are cut to")
+      ->required()
+      ->group("Data");
+  add_gan_options(line.app(), {.l2_recon_loss = options.model.l2_recon_loss,
+                               .use_vgg_and_gan = options.model.use_vgg_and_gan,
+                               .use_hinge_loss = options.model.use_hinge_loss,
+                               .stage = options.stage,
+                               .weights = options.weights,
+                               .compat = "as the trainer in Python does it: the penalty in every "
+                                         "step, sums in its order; slower"});
   add_model_options(line.app(), options.model);
   add_quantizer_options(line.app(), options.model);
   return line.run(argc, argv,

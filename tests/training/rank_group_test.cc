@@ -154,22 +154,32 @@ TEST(Codebook, FollowsTheFeaturesOfAllRanks) {
   }
 }
 
-TEST(Codebook, StartsFromTheSameMeansOnAllRanks) {
-  torch::manual_seed(1);
-  const torch::Tensor features = torch::randn({2, 4, 4, 4});
-  std::vector<torch::Tensor> codes(2);
-  as_ranks(2, [&](RankGroup& ranks) {
-    const int rank = ranks.rank();
-    VectorQuantizer quantizer(
-        VectorQuantizerOptions{.dim = 4, .codebook_size = 5, .kmeans_init = true});
-    quantizer->codebook()->ranks = {
-        .rank = rank, .world = 2, .sum = [&](torch::Tensor& tensor) { ranks.sum(tensor); }};
-    quantizer->eval();
-    quantizer->forward(features.narrow(0, rank, 1));
-    codes[static_cast<std::size_t>(rank)] = quantizer->codebook()->codes();
-  });
-  EXPECT_TRUE(torch::equal(codes[0], codes[1]));
-  EXPECT_GT(codes[0].abs().sum().item<float>(), 0);
+// Its first codes too, and what replaces codes that have died: whoever has them, and however many
+// rows each rank has.
+TEST(Codebook, StartsAndReplacesAsOneProcessWouldThatHasAll) {
+  for (std::int64_t codes : {5, 40}) {  // fewer and more than there are features
+    torch::manual_seed(1);
+    const torch::Tensor features = torch::randn({3, 4, 3, 4});
+    const VectorQuantizerOptions options{
+        .dim = 4, .codebook_size = codes, .kmeans_init = true, .threshold_ema_dead_code = 4};
+    auto run = [&](const torch::Tensor& some, const CodebookRanks& ranks) {
+      VectorQuantizer quantizer(options);
+      quantizer->codebook()->ranks = ranks;
+      quantizer->codebook()->draws->reseed(7);
+      for (int i = 0; i < 3; ++i) quantizer->forward(some * (i + 1));
+      return quantizer->codebook()->codes().clone();
+    };
+    const torch::Tensor alone = run(features, {});
+    std::vector<torch::Tensor> shared(2);
+    as_ranks(2, [&](RankGroup& ranks) {
+      const int rank = ranks.rank();
+      shared[static_cast<std::size_t>(rank)] =
+          run(rank == 0 ? features.narrow(0, 0, 1) : features.narrow(0, 1, 2),
+              {.rank = rank, .world = 2, .sum = [&](torch::Tensor& t) { ranks.sum(t); }});
+    });
+    EXPECT_TRUE(torch::equal(shared[0], shared[1]));
+    EXPECT_TRUE(torch::allclose(shared[0], alone, 1e-5, 1e-6)) << codes;
+  }
 }
 
 TEST(RankGroup, TellsWhyARankEnded) {

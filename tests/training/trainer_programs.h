@@ -69,6 +69,7 @@ struct TrainerProgram {
   // Ranks have one batch together, not a batch each: r ranks with batches of b are one process with
   // batches of r * b.
   bool one_batch = false;
+  int files = 22;  // of a test with ranks
 
   // The least that the program needs. Results and checkpoints are in one folder.
   std::vector<std::string> arguments(const std::filesystem::path& media,

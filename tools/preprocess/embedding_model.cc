@@ -1,7 +1,5 @@
 #include "tools/preprocess/embedding_model.h"
 
-#include "tools/run_time_library.h"
-
 #include <millrace/datasets/mapped_file.h>
 #include <millrace/pipeline/error.h>
 
@@ -13,12 +11,8 @@
 namespace millrace {
 
 std::shared_ptr<const EmbeddingModel> open_embedding_model(const TokenModelOptions& options) {
-  void* library = open_tokenizers(options);
-  std::shared_ptr<const EmbeddingModel> model;
-  const auto open =
-      reinterpret_cast<OpenEmbeddingModel*>(function_of(library, open_embedding_model_name));
-  open(options, model);
-  return model;
+  const std::shared_ptr<const TokenModel> model = open_token_model(options);
+  return {model, model->embeddings()};
 }
 
 TextEmbedder::TextEmbedder(std::shared_ptr<const EmbeddingModel> model, const std::string& merges)

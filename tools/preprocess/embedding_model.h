@@ -20,19 +20,14 @@ namespace millrace {
 
 // Thread-safe: nothing changes once it is made. Each call runs on the thread that makes it, so that
 // a place depends on nothing else.
-class EmbeddingModel {
+class EmbeddingModel : public TokenModel {
  public:
-  virtual ~EmbeddingModel() = default;
-  virtual std::string name() const = 0;
-  // Of the weights and the configuration: caches record it.
-  virtual std::string hash() const = 0;
-  virtual std::string configuration() const = 0;
+  const EmbeddingModel* embeddings() const final { return this; }
   virtual std::int64_t dim() const = 0;
   // What it was trained with; 0: the file does not tell.
   virtual int sample_rate_hz() const = 0;
   virtual std::int64_t samples() const = 0;
   virtual std::int64_t fewest_samples() const = 0;
-  virtual std::int64_t vocabulary() const = 0;
   virtual std::int64_t max_tokens() const = 0;
 
   // Fill [dim]; the place has length 1.
@@ -40,14 +35,8 @@ class EmbeddingModel {
   virtual void embed_text(std::span<const std::int32_t> tokens, std::span<float> place) const = 0;
 };
 
-// Null if the file holds another model. Throws an Error if the library is not there, or the file is
-// damaged or does not fit the configuration.
+// Null if the file holds another model. Throws as open_token_model().
 std::shared_ptr<const EmbeddingModel> open_embedding_model(const TokenModelOptions& options);
-
-// What it calls in the library, and its name there.
-using OpenEmbeddingModel = void(const TokenModelOptions& options,
-                                std::shared_ptr<const EmbeddingModel>& model);
-constexpr const char* open_embedding_model_name = "millrace_open_embedding_model";
 
 // The tokens of a text as the model takes them: bytes, or by a merges file. Throws an Error of kind
 // usage if the vocabulary is another.

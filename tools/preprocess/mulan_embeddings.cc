@@ -1,9 +1,9 @@
-// In the library millrace_tokenizers: MuLaN as a model that embeds sounds and texts.
+#include "tools/preprocess/mulan_embeddings.h"
+
 #include "tools/preprocess/embedding_model.h"
 #include "tools/preprocess/model_weights.h"
 #include "tools/preprocess/weights_hash.h"
 
-#include <millrace/pipeline/error.h>
 #include <millrace/training/checkpoint.h>
 #include <millrace/training/models/module_tensors.h>
 #include <millrace/training/models/mulan.h>
@@ -80,23 +80,8 @@ class MulanEmbeddings : public EmbeddingModel {
 
 }  // namespace
 
-}  // namespace millrace
-
-extern "C" __attribute__((visibility("default"))) void millrace_open_embedding_model(
-    const millrace::TokenModelOptions& options,
-    std::shared_ptr<const millrace::EmbeddingModel>& model) {
-  using namespace millrace;
-  at::set_num_threads(1);
-  try {
-    const Value saved = read_checkpoint(options.model);
-    if (model_weights(saved, options).contains("audio_to_latents.weight")) {
-      model = std::make_shared<MulanEmbeddings>(saved, options);
-    }
-  } catch (Error& error) {
-    if (error.source().empty()) error.at(options.model.string());
-    error.kind(ErrorKind::usage);
-    throw;
-  } catch (const c10::Error& error) {
-    throw Error(error.what_without_backtrace()).at(options.model.string()).kind(ErrorKind::usage);
-  }
+std::shared_ptr<const TokenModel> open_mulan(const Value& saved, const TokenModelOptions& options) {
+  return std::make_shared<MulanEmbeddings>(saved, options);
 }
+
+}  // namespace millrace

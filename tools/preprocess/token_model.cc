@@ -6,7 +6,7 @@
 
 namespace millrace {
 
-void* open_tokenizers(const TokenModelOptions& options) {
+std::shared_ptr<const TokenModel> open_token_model(const TokenModelOptions& options) {
   if (!std::filesystem::exists(options.model)) {
     throw Error("there is no such file").at(options.model.string()).kind(ErrorKind::usage);
   }
@@ -18,11 +18,6 @@ void* open_tokenizers(const TokenModelOptions& options) {
             "It is built with LibTorch: cmake --preset release. A codebook in an .npy file needs "
             "neither");
   }
-  return library;
-}
-
-std::shared_ptr<const TokenModel> open_token_model(const TokenModelOptions& options) {
-  void* library = open_tokenizers(options);
   std::shared_ptr<const TokenModel> model;
   reinterpret_cast<OpenTokenModel*>(function_of(library, open_token_model_name))(options, model);
   return model;

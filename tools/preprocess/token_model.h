@@ -42,25 +42,25 @@ class MeshTokens {
                        std::span<const std::int64_t> face_edges) const = 0;
 };
 
+class EmbeddingModel;  // of sounds and texts, in embedding_model.h
+
 // Thread-safe: nothing changes once it is made.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
   virtual std::string name() const = 0;
-  // Of everything that decides the tokens: caches record it.
+  // Of everything that decides what it gives: caches record it.
   virtual std::string hash() const = 0;
-  // All tokens are below this.
+  // All tokens that it gives, or of texts that it takes, are below this.
   virtual std::int64_t vocabulary() const = 0;
-  // The arguments that decide the tokens, as JSON.
+  // The arguments that decide what it gives, as JSON.
   virtual std::string configuration() const = 0;
 
   // What it takes: one of these, which lives as long as the model. The others are null.
   virtual const PictureTokens* pictures() const { return nullptr; }
   virtual const MeshTokens* meshes() const { return nullptr; }
+  virtual const EmbeddingModel* embeddings() const { return nullptr; }
 };
-
-// The library. Throws an Error if it, or the model's file, is not there.
-void* open_tokenizers(const TokenModelOptions& options);
 
 // Throws an Error if the library is not there, or the file is damaged, holds something else or does
 // not fit the configuration.

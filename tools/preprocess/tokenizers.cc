@@ -1,6 +1,7 @@
 // The library millrace_tokenizers: trained models that make tokens.
 #include "tools/preprocess/mesh_tokens.h"
 #include "tools/preprocess/model_weights.h"
+#include "tools/preprocess/mulan_embeddings.h"
 #include "tools/preprocess/token_model.h"
 #include "tools/preprocess/weights_hash.h"
 
@@ -271,6 +272,7 @@ std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
   if (weights.contains("encoders.0.weight") && weights.contains("vq._codebook.embed")) {
     return std::make_shared<NuwaVaeTokens>(saved, options);
   }
+  if (weights.contains("audio_to_latents.weight")) return open_mulan(saved, options);
   std::string found = "nothing";
   for (const auto& [key, value] : weights) {
     if (!key.is<std::string>()) continue;
@@ -278,8 +280,8 @@ std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
     break;
   }
   refuse(options.model,
-         "holds no video tokenizer, VQGAN-VAE of Muse or NUWA, or mesh autoencoder, but " + found +
-             " ...");
+         "holds no video tokenizer, VQGAN-VAE of Muse or NUWA, mesh autoencoder or MuLaN, but " +
+             found + " ...");
 }
 
 }  // namespace

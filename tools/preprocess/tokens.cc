@@ -235,9 +235,10 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
   std::shared_ptr<const TokenStage> stage;
   std::shared_ptr<const TokenModel> model;
   if (!model_.ends_with(".npy")) {
-    auto embedder = open_embedding_model({.model = model_, .config = config_, .weights = weights_});
-    if (embedder) return embeddings_job(input_, medium_, embedder, embeddings_, pool);
     model = open_model(pool);
+    if (model->embeddings() != nullptr) {
+      return embeddings_job(input_, medium_, {model, model->embeddings()}, embeddings_, pool);
+    }
     if (model->meshes() != nullptr) return meshes(pool, model);
     stage = {model, model->pictures()};
   }

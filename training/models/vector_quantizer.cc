@@ -60,17 +60,24 @@ torch::Tensor CodebookImpl::drawn(const torch::Tensor& x) {
   return chosen.empty() ? torch::zeros({0}, x.options().dtype(torch::kInt64)) : torch::cat(chosen);
 }
 
+// As one process would choose that has the rows of all ranks in their order: rank 0 draws, each
+// rank gives what it has of them, and all get the same.
 torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t wanted) const {
-  // Each rank gives a part of them, and all get the same.
-  const std::int64_t first = wanted * ranks.rank / ranks.world;
-  const std::int64_t count = wanted * (ranks.rank + 1) / ranks.world - first;
-  const std::int64_t there = x.size(0);
-  torch::Tensor chosen = there >= count ? draws->permutation(there).slice(0, 0, count)
-                                        : draws->integers(there, {count});
-  torch::Tensor mine = x.index_select(0, chosen.to(x.device()));
-  if (ranks.world == 1) return mine;
+  torch::Tensor rows = torch::zeros({ranks.world}, torch::kInt64);
+  rows[ranks.rank] = x.size(0);
+  ranks.sum(rows);
+  const std::int64_t there = rows.sum().item<std::int64_t>();
+  torch::Tensor chosen = torch::zeros({wanted}, torch::kInt64);
+  if (ranks.rank == 0) {
+    chosen.copy_(there >= wanted ? draws->permutation(there).slice(0, 0, wanted)
+                                 : draws->integers(there, {wanted}));
+  }
+  ranks.sum(chosen);
+  chosen -= rows.slice(0, 0, ranks.rank).sum();
+  const torch::Tensor mine = chosen.ge(0).logical_and(chosen.lt(x.size(0))).nonzero().squeeze(-1);
+  const auto from = chosen.index_select(0, mine).to(x.device());
   torch::Tensor all = torch::zeros({wanted, x.size(1)}, x.options());
-  all.narrow(0, first, count).copy_(mine);
+  all.index_copy_(0, mine.to(x.device()), x.index_select(0, from));
   ranks.sum(all);
   return all;
 }

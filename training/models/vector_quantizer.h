@@ -35,7 +35,7 @@ struct VectorQuantizerOptions {
 struct CodebookRanks {
   std::int64_t rank = 0;
   std::int64_t world = 1;
-  // Sums a tensor over all ranks, in place.
+  // Sums a tensor over all ranks, in place; features, or whole numbers on the CPU.
   std::function<void(torch::Tensor&)> sum = [](torch::Tensor&) {};
 };
 
