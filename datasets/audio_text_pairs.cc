@@ -52,9 +52,11 @@ Schema schema_of(const Schema& from, const FieldRouting& routing, const AudioTex
 
 void set_sound(const Array& sound, const AudioTextOptions& options, const LoadContext& context,
                Sample& out) {
-  const std::int64_t length = sound.shape()[0];
+  const std::int64_t length = sound.shape()[options.spectrograms ? options.times : 0];
   if (length < options.min_samples) {
-    throw Error("the sound has " + std::to_string(length) + " samples, fewer than " +
+    const bool times = options.spectrograms;
+    throw Error(std::string(times ? "the spectrogram has " : "the sound has ") +
+                std::to_string(length) + (times ? " times, fewer than " : " samples, fewer than ") +
                 std::to_string(options.min_samples))
         .stage("audio");
   }

@@ -20,9 +20,10 @@
 namespace millrace {
 
 struct AudioTextOptions {
-  bool spectrograms = false;     // instead of sounds: [times, frequencies], whole
+  bool spectrograms = false;     // instead of sounds, whole
+  int times = 1;                 // which of their two axes is time
   std::int64_t samples = 0;      // of a window, filled up with silence; 0: as long as each is
-  std::int64_t min_samples = 1;  // what has fewer is an error of its sample
+  std::int64_t min_samples = 1;  // or times: what has fewer is an error of its sample
   AudioWindow window = AudioWindow::first;
   CaptionOptions captions{};  // with a tokenizer, unless the data set has tokens
 };

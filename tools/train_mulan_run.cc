@@ -71,15 +71,18 @@ struct Pairs {
 Pairs pairs_of(const MulanTrainOptions& o, const MulanConfig& model,
                const CaptionOptions& captions) {
   // Where sounds are cut to the shortest of a batch, one that is too short would spoil all.
-  const std::int64_t fewest = o.data_max_length > 0 ? 1 : model.audio.fewest_samples();
+  std::int64_t fewest = o.data_max_length > 0 ? 1 : model.audio.fewest_samples();
+  if (model.audio.accept_spec) fewest = model.audio.patch_size[1];
   const std::filesystem::path path = o.train.folder;
   if (path.extension() == ".arrow") {
     auto from_arrow = [&](AudioWindow window) {
-      return AudioTextPairs(ArrowDataset(path), {.spectrograms = model.audio.accept_spec,
-                                                 .samples = o.data_max_length,
-                                                 .min_samples = fewest,
-                                                 .window = window,
-                                                 .captions = captions});
+      return AudioTextPairs(ArrowDataset(path),
+                            {.spectrograms = model.audio.accept_spec,
+                             .times = model.audio.accept_spec_time_first ? 0 : 1,
+                             .samples = o.data_max_length,
+                             .min_samples = fewest,
+                             .window = window,
+                             .captions = captions});
     };
     return {from_arrow(AudioWindow::random), from_arrow(AudioWindow::first)};
   }

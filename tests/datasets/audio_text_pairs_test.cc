@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -98,6 +99,38 @@ TEST(AudioTextPairs, ASoundWithoutSamplesIsAnErrorOfItsSample) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("the sound has 0 samples, fewer than 1"),
               std::string::npos);
+  }
+}
+
+// Either way round: few frequencies are no reason to leave one out.
+TEST(AudioTextPairs, MeasuresSpectrogramsAlongTime) {
+  for (const int times : {0, 1}) {
+    auto shape = [times](std::int64_t count) {
+      return times == 0 ? Shape{count, 4} : Shape{4, count};
+    };
+    const Made spectrograms(Schema{{.name = "audio", .dtype = DType::float32, .shape = shape(-1)},
+                                   text_field("caption")},
+                            [shape](std::int64_t index, Sample& one) {
+                              const auto values =
+                                  one.resize("audio", shape(index == 0 ? 9 : 7)).as<float>();
+                              std::iota(values.begin(), values.end(), 0.0F);
+                              one.set_text("caption", "noise");
+                            });
+    const AudioTextPairs pairs(spectrograms, {.spectrograms = true,
+                                              .times = times,
+                                              .samples = 5,  // of sounds alone
+                                              .min_samples = 8,
+                                              .captions = {.tokenizer = byte_tokenizer()}});
+    Sample sample(pairs.schema());
+    ASSERT_TRUE(pairs.load(0, {}, sample).ok());
+    EXPECT_EQ(sample["audio"].shape(), shape(9));
+    EXPECT_EQ(sample["audio"].as<const float>()[35], 35);
+    try {
+      const Status status = pairs.load(1, {.index = 1}, sample);
+      FAIL() << "it was loaded";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("has 7 times, fewer than 8"), std::string::npos);
+    }
   }
 }
 
