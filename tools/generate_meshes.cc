@@ -14,11 +14,11 @@
 #include <millrace/training/models/mesh_autoencoder.h>
 #include <millrace/training/models/mesh_transformer.h>
 #include <millrace/training/models/module_tensors.h>
+#include <millrace/training/stages/stage_parts.h>
 #include <millrace/training/tensor.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 
 #include <c10/util/StringUtil.h>
@@ -31,22 +31,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& why, const std::string& path, const char* hint = "") {
   throw Error(why).at(path).hint(hint).kind(ErrorKind::usage);
-}
-
-// Corners [faces, 3 or 4, 3] of the faces that are there, as triangles.
-Array triangles_in(const torch::Tensor& corners, const torch::Tensor& mask) {
-  torch::Tensor faces = corners.index({mask}).to(torch::kCPU, torch::kFloat32);
-  if (faces.size(1) == 4) {
-    const auto half = [&](std::int64_t b, std::int64_t c) {
-      return torch::stack({faces.select(1, 0), faces.select(1, b), faces.select(1, c)}, 1);
-    };
-    faces = torch::cat({half(1, 2), half(2, 3)});
-  }
-  faces = faces.contiguous();
-  Array triangles = Array::empty(DType::float32, {faces.size(0), 3, 3});
-  if (triangles.bytes() > 0)
-    std::memcpy(triangles.data(), faces.const_data_ptr(), triangles.bytes());
-  return triangles;
 }
 
 class Output {
@@ -98,7 +82,7 @@ std::vector<std::vector<Array>> reconstruct(const GenerateOptions& o, MeshAutoen
     const torch::Tensor all = torch::ones({made.size(0)}, torch::kBool);
     rows.push_back({triangles_of(sample["vertices"].as<const float>(),
                                  sample["faces"].as<const std::int64_t>()),
-                    triangles_in(made, all)});
+                    face_triangles(made, all)});
     const std::string number = name_of("mesh", static_cast<std::size_t>(i));
     output.write(number + ".real", rows.back()[0]);
     output.write(number + ".reconstructed", rows.back()[1]);
@@ -192,7 +176,7 @@ std::vector<Array> generate(const GenerateOptions& o, MeshTransformer& model,
         codes.slice(1, 0, codes.size(1) / of_face * of_face));
     for (std::size_t i = begin; i < end; ++i) {
       const auto row = static_cast<std::int64_t>(i - begin);
-      made.push_back(triangles_in(faces.coordinates[row], faces.mask[row]));
+      made.push_back(face_triangles(faces.coordinates[row], faces.mask[row]));
       output.write(name_of("made", i), made.back(), all[i].text);
     }
     begin = end;

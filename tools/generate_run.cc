@@ -8,7 +8,6 @@
 #include <millrace/pipeline/durable_file.h>
 #include <millrace/pipeline/error.h>
 #include <millrace/pipeline/log.h>
-#include <millrace/training/checkpoint.h>
 
 #include <algorithm>
 #include <array>
@@ -54,7 +53,7 @@ int generate(const GenerateOptions& o) {
   if (o.threads > 0) torch::set_num_threads(o.threads);
   torch::manual_seed(o.seed);
   const torch::NoGradGuard no_gradients;
-  const Value saved = read_checkpoint(o.model);
+  const Value saved = read_model(o.model);
   const Dict weights = model_weights(saved, {.model = o.model, .weights = o.weights});
   const Generator& generator = generator_of(weights, o.model);
   std::filesystem::create_directories(o.out);

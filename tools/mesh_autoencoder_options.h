@@ -1,13 +1,12 @@
 // What train_mesh_autoencoder was asked for: between the program and its library.
 #pragma once
 
+#include "tools/mesh_data_options.h"
 #include "tools/train_options.h"
 
-#include <millrace/datasets/mesh_data.h>
 #include <millrace/training/models/mesh_autoencoder_config.h>
 #include <millrace/training/stages/mesh_autoencoder_stage.h>
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -26,15 +25,14 @@ struct MeshAutoencoderTrainOptions {
     train.betas = {0.9, 0.99};
     train.lr_schedule.warmup_steps = 1000;
     train.ema = {};
+    meshes.data.max_faces = 16384;  // one of a million would take all memory
   }
 
   TrainOptions train;
   MeshAutoencoderConfig model{};
   MeshAutoencoderStageOptions stage{};
-  MeshDataOptions data{};
-  std::int64_t bucket_window = 100;
+  MeshSourceOptions meshes{};
   std::string over_long = "skip";
-  std::string face_edge_cache{};
   std::string weights{};
 
   // Flags that are no single value of the model's.

@@ -1,13 +1,12 @@
 // What train_mesh_transformer was asked for: between the program and its library.
 #pragma once
 
+#include "tools/mesh_data_options.h"
 #include "tools/train_options.h"
 
-#include <millrace/datasets/mesh_data.h>
 #include <millrace/training/models/mesh_transformer_config.h>
 #include <millrace/training/stages/mesh_transformer_stage.h>
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,9 +34,7 @@ struct MeshTransformerTrainOptions {
   MeshTransformerStageOptions stage{};
   std::string autoencoder{}, autoencoder_weights{}, autoencoder_config{};
   std::string weights{};
-  std::string face_edge_cache{};
-  std::int64_t bucket_window = 100;
-  MeshDataOptions data{};
+  MeshSourceOptions meshes{};
 
   // Flags that are no single value of the model's.
   std::vector<std::string> attn_kwargs{"ff_glu=true", "attn_num_mem_kv=4"};

@@ -42,24 +42,14 @@ void add_mesh_options(CLI::App& app, MeshAutoencoderTrainOptions& o) {
   auto add = [&](const char* name, auto& value, const char* text) {
     return declare(app, name, value, text, "Data");
   };
-  add("--data-kwargs", o.data.data_kwargs,
-      "the fields of a mesh, in the words of the package; texts are not looked at");
-  add("--max-faces", o.data.max_faces, "meshes of more are left out; 0: none is")
+  add_mesh_data_options(
+      app, o.meshes, "the fields of a mesh, in the words of the package; texts are not looked at");
+  add("--max-faces", o.meshes.data.max_faces,
+      "meshes of more are left out, for memory grows with the largest; 0: none is")
       ->check(CLI::NonNegativeNumber);
   add("--over-long", o.over_long,
       "meshes of more faces: skip them, with a line each, or treat them as bad files (error)")
       ->check(CLI::IsMember({"skip", "error"}));
-  app.add_option("--face-edge-cache", o.face_edge_cache,
-                 "a folder that remembers which faces touch, and how many there are")
-      ->type_name("FOLDER")
-      ->group("Data");
-  add("--bucket-window", o.bucket_window,
-      "meshes of so many batches are sorted by length, so that little is padding; 0: not")
-      ->check(CLI::NonNegativeNumber);
-  add("--augment-scale-low", o.data.augment.scale_low, "each axis is stretched by at least this");
-  add("--augment-scale-high", o.data.augment.scale_high, "and at most this");
-  add("--augment-rotation", o.data.augment.rotation, "turned by up to so many degrees");
-  add("--augment-jitter", o.data.augment.jitter, "every vertex moves by up to so much");
 }
 
 void add_model_options(CLI::App& app, MeshAutoencoderTrainOptions& o) {

@@ -26,9 +26,9 @@ MeshAutoencoderConfig model_of(const MeshAutoencoderTrainOptions& o) {
 }
 
 MeshDataOptions data_of(const MeshAutoencoderTrainOptions& o) {
-  MeshDataOptions options = o.data;
+  MeshDataOptions options = o.meshes.data;
   options.over_long = o.over_long == "error" ? OverLong::error : OverLong::leave_out;
-  options.cache = o.face_edge_cache;
+  options.cache = o.meshes.face_edge_cache;
   // As in Python: a data set may have texts, which nobody looks at here.
   std::erase_if(options.data_kwargs,
                 [](const std::string& name) { return name == "texts" || name == "text_embeds"; });
@@ -46,12 +46,12 @@ int train(const CLI::App& app, MeshAutoencoderTrainOptions& o, const Place& plac
   o.stage.optimizer = optimizer_options(o.train);
   o.stage.device = place.device();
   o.stage.seed = o.train.seed;
-  o.stage.face_edges = std::ranges::count(o.data.data_kwargs, "face_edges") > 0;
+  o.stage.face_edges = std::ranges::count(o.meshes.data.data_kwargs, "face_edges") > 0;
   MeshAutoencoderStage stage(model, o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
   const RunFolder folder = open_run_folder(app, o.train, place);
   TrainingData data(o.train, place, meshes.augmented, meshes.plain,
-                    {.bucket = {.window = o.bucket_window}, .collate = meshes.collate});
+                    {.bucket = {.window = o.meshes.bucket_window}, .collate = meshes.collate});
   SchedulerOptions options = scheduler_options(o.train, place);
   options.schedule.stays_at_first_warmup_rate = o.stage.compat;
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder, options);

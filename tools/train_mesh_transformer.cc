@@ -28,7 +28,8 @@ What it leaves behind:
                                             names that the trainer in Python loads; n counts
                                             --checkpoint-every
   results/metrics.jsonl, events.out.*       what was logged; tensorboard --logdir results
-  results/sampled.<step>.*                  meshes that it wrote, every --sample-every steps
+  results/sampled.<step>.png, .<n>.obj      meshes that it wrote, every --sample-every steps and in
+                                            the end: pictures of all, and each of them
   results/config.toml                       every option, for --config
   results/errors.jsonl                      files that could not be read
 )";
@@ -44,9 +45,6 @@ constexpr TrainNames names{.folder = "folder,--dataset",
                            .average = false};
 
 void add_data_options(CLI::App& app, MeshTransformerTrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Data");
-  };
   app.add_option("--autoencoder", o.autoencoder,
                  "the trained autoencoder: mesh-autoencoder.ckpt.<n>.pt, of here or of Python")
       ->required()
@@ -63,18 +61,7 @@ void add_data_options(CLI::App& app, MeshTransformerTrainOptions& o) {
   app.add_option("--text-embeds", o.text_embeds, "what a text encoder made of the texts; see below")
       ->type_name("FILE")
       ->group("Data");
-  app.add_option("--face-edge-cache", o.face_edge_cache,
-                 "a folder that remembers which faces touch, and how many there are")
-      ->type_name("FOLDER")
-      ->group("Data");
-  add("--data-kwargs", o.data.data_kwargs, "the fields of a mesh, in the words of the package");
-  add("--bucket-window", o.bucket_window,
-      "meshes of so many batches are sorted by length, so that little is padding; 0: not")
-      ->check(CLI::NonNegativeNumber);
-  add("--augment-scale-low", o.data.augment.scale_low, "each axis is stretched by at least this");
-  add("--augment-scale-high", o.data.augment.scale_high, "and at most this");
-  add("--augment-rotation", o.data.augment.rotation, "turned by up to so many degrees");
-  add("--augment-jitter", o.data.augment.jitter, "every vertex moves by up to so much");
+  add_mesh_data_options(app, o.meshes, "the fields of a mesh, in the words of the package");
 }
 
 void add_model_options(CLI::App& app, MeshTransformerTrainOptions& o) {
@@ -137,10 +124,12 @@ void add_result_options(CLI::App& app, MeshTransformerTrainOptions& o) {
     return declare(app, name, value, text, "Results")->check(CLI::NonNegativeNumber);
   };
   add("--sample-every", o.stage.sample_every,
-      "steps between meshes that it writes, with a validation; 0: never");
-  add("--num-samples", o.stage.num_samples, "how many");
+      "steps between meshes that it writes, with the next validation, and after the last step; 0: "
+      "never");
+  add("--num-samples", o.stage.num_samples, "how many; with texts, of those of one batch");
   add("--sample-temperature", o.stage.sample_temperature, "0: the likeliest codes");
-  add("--sample-max-faces", o.stage.sample_max_faces, "0: as many as the model can");
+  add("--sample-max-faces", o.stage.sample_max_faces,
+      "longer ones are cut off; 0: as many as the model can");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TokenModelOptions autoencoder_options(const MeshTransformerTrainOptions& o) {
 
 MeshAutoencoder open_autoencoder(const MeshTransformerTrainOptions& o) {
   const TokenModelOptions options = autoencoder_options(o);
-  const Value saved = read_checkpoint(options.model);
+  const Value saved = read_model(options.model);
   const std::string defaults = MeshAutoencoderConfig{}.to_json();
   MeshAutoencoder autoencoder(
       MeshAutoencoderConfig::from_json(model_configuration(saved, options, defaults)));
@@ -172,15 +172,15 @@ Source open_codes(MeshTransformerTrainOptions& o, const MeshAutoencoderConfig& a
 Source open_source(MeshTransformerTrainOptions& o, const MeshAutoencoderConfig& autoencoder) {
   if (is_code_cache(o.train.folder)) return open_codes(o, autoencoder);
   const MeshTransformerConfig sizes = sized(o, autoencoder);
-  MeshDataOptions options = o.data;
+  MeshDataOptions options = o.meshes.data;
   options.max_faces = sizes.max_seq_len / sizes.codes_of_face();
   options.text_embeds = o.text_embeds;
-  options.cache = o.face_edge_cache;
+  options.cache = o.meshes.face_edge_cache;
   std::erase_if(options.data_kwargs,
                 [](const std::string& name) { return name.starts_with("text"); });
   if (o.model.condition_on_text) {
     const bool embeds =
-        !o.text_embeds.empty() || std::ranges::count(o.data.data_kwargs, "text_embeds") > 0;
+        !o.text_embeds.empty() || std::ranges::count(o.meshes.data.data_kwargs, "text_embeds") > 0;
     (embeds ? o.stage.text_embeds_field : o.stage.text_field) = embeds ? "text_embeds" : "texts";
     options.data_kwargs.emplace_back(embeds ? "text_embeds" : "texts");
   }
@@ -202,14 +202,16 @@ int train(const CLI::App& app, MeshTransformerTrainOptions& o, const Place& plac
   }
   o.stage.device = place.device();
   o.stage.seed = o.train.seed;
-  o.stage.face_edges = std::ranges::count(o.data.data_kwargs, "face_edges") > 0;
+  o.stage.validate_every = o.train.save_results_every;
+  o.stage.last_step = o.train.num_train_steps - 1;
+  o.stage.face_edges = std::ranges::count(o.meshes.data.data_kwargs, "face_edges") > 0;
   torch::manual_seed(o.train.seed);  // the same weights, however the codes come
   MeshTransformerStage stage(model_of(o, autoencoder->config(), source.text_channels), autoencoder,
                              o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
   const RunFolder folder = open_run_folder(app, o.train, place);
   TrainingData data(o.train, place, source.data.augmented, source.data.plain,
-                    {.bucket = {.window = o.bucket_window}, .collate = source.data.collate});
+                    {.bucket = {.window = o.meshes.bucket_window}, .collate = source.data.collate});
   SchedulerOptions options = scheduler_options(o.train, place);
   options.schedule.stays_at_first_warmup_rate = o.model.compat;
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder, options);

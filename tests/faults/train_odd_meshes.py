@@ -1,16 +1,20 @@
-"""train_mesh_autoencoder and `preprocess tokens` on a folder of meshes that have nothing in common: non-manifold, a polygon
-soup, a single face, n-gons, and such as are none: empty, without faces, with NaN, with corners that do not exist, cut off, and
-one of far too many faces. They work, and the ledgers say what was left out and why. usage: train_odd_meshes.py"""
+"""train_mesh_autoencoder, `preprocess tokens` and train_mesh_transformer on a folder of meshes that have nothing in common:
+non-manifold, a polygon soup, a single face, n-gons, and such as are none: empty, without faces, with NaN, with corners that do
+not exist, cut off, and one of a million faces. They work, in little memory, and the ledgers say what was left out and why.
+usage: train_odd_meshes.py"""
 import json
 import math
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 from faults import ledger, make_meshes, preprocess, temporary
 
-TRAIN = os.environ.get("TRAIN_MESH_AUTOENCODER", "train_mesh_autoencoder")
+AUTOENCODER = os.environ.get("TRAIN_MESH_AUTOENCODER", "train_mesh_autoencoder")
+TRANSFORMER = os.environ.get("TRAIN_MESH_TRANSFORMER", "train_mesh_transformer")
+MOST_MB = 1500  # a million faces in the model would take tens of GB
 SQUARE = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\n"
 GOOD = {
     "single_face.obj": SQUARE + "f 1 2 3\n",
@@ -47,30 +51,46 @@ def named(text):
     return {name for name in [*BAD, *GOOD, "million.obj"] if name in text}
 
 
+def train(program, media, results, loss, *flags):
+    """Eight steps; what is named on stderr or in the ledger, which are all that are bad and none that is good."""
+    command = [program, media, "--results-folder", results, "--checkpoint-folder", results, "--num-train-steps", "8", "--batch-size", "3",
+               "--valid-frac", "0.15", "--val-every", "4", "--max-error-share", "0.9", "--threads", "1", "--workers", "2", "--checkpoint-every", "8", *flags]
+    with tempfile.TemporaryFile("w+") as told:
+        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=told)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        told.seek(0)
+        text = told.read()
+    if process.returncode != 0:
+        sys.exit(f"{program} ended with {process.returncode}: {text}")
+    lines = [json.loads(line) for line in (results / "metrics.jsonl").read_text().splitlines()]
+    losses = [line[loss] for line in lines if loss in line]
+    if len(losses) != 8 or not all(map(math.isfinite, losses)):
+        sys.exit(f"{program}: the losses are {losses}")
+    errors = results / "errors.jsonl"
+    names = named(text + (errors.read_text() if errors.exists() else ""))
+    if names != {*BAD, "million.obj"}:
+        sys.exit(f"{program}: named are {sorted(names)}, not {sorted([*BAD, 'million.obj'])}: {text}")
+    if usage.ru_maxrss / 1000 > MOST_MB:
+        sys.exit(f"{program}: it took {usage.ru_maxrss // 1000} MB, more than {MOST_MB}")
+    return usage.ru_maxrss // 1000
+
+
 def main():
     with temporary() as place:
         place = pathlib.Path(place)
         media = make_folder(place / "media")
         results = place / "results"
-        run = subprocess.run([TRAIN, media, "--results-folder", results, "--checkpoint-folder", results, "--num-train-steps", "8", "--batch-size", "3",
-                              "--valid-frac", "0.15", "--val-every", "4", "--max-faces", "100", "--max-error-share", "0.9", "--threads", "1", "--workers", "2",
-                              "--checkpoint-every", "8", *MODEL], capture_output=True, text=True, timeout=300)
-        if run.returncode != 0:
-            sys.exit(f"it ended with {run.returncode}: {run.stderr}")
-        lines = [json.loads(line) for line in (results / "metrics.jsonl").read_text().splitlines()]
-        losses = [line["total_loss"] for line in lines if "total_loss" in line]
-        if len(losses) != 8 or not all(map(math.isfinite, losses)):
-            sys.exit(f"the losses are {losses}")
-        errors = results / "errors.jsonl"
-        told = named(run.stderr + (errors.read_text() if errors.exists() else ""))
-        if not told >= {*BAD, "million.obj"} or told & set(GOOD):
-            sys.exit(f"named are {sorted(told)}, not {sorted([*BAD, 'million.obj'])}: {run.stderr}")
+        memory = [train(AUTOENCODER, media, results, "total_loss", *MODEL)]
+        model = results / "mesh-autoencoder.ckpt.1.pt"
         out = place / "codes.arrow"
-        made = preprocess("tokens", media, "--model", results / "mesh-autoencoder.ckpt.1.pt", "--max-faces", "100", "--out", out)
+        made = preprocess("tokens", media, "--model", model, "--max-faces", "100", "--out", out)
         left = {pathlib.Path(line["source"]).name for line in ledger(out)}
         if left != {*BAD, "million.obj"}:
             sys.exit(f"preprocess left out {sorted(left)} (code {made.returncode}): {made.stderr}")
-        print(f"{len(GOOD) + 8} odd meshes trained on and tokenized, left out: {sorted(left)}")
+        memory.append(train(TRANSFORMER, media, place / "transformer", "loss", "--autoencoder", model, "--dim", "16", "--attn-depth", "1", "--attn-heads", "2",
+                            "--attn-dim-head", "8", "--fine-attn-depth", "1", "--max-seq-len", "600"))
+        print(f"{len(GOOD) + 8} odd meshes trained on twice ({memory} MB) and tokenized, left out: {sorted(left)}")
 
 
 if __name__ == "__main__":

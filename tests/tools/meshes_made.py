@@ -37,6 +37,9 @@ def train(folder, meshes):
              "--checkpoint-folder", transformer, *SMALL, "--dim", 16, "--attn-depth", 1, "--attn-heads", 2, "--attn-dim-head", 8,
              "--fine-attn-depth", 1, "--coarse-pre-gateloop-depth", 1, "--fine-pre-gateloop-depth", 1,
              "--max-seq-len", 1200, "--condition-on-text", "true"))
+    # Of the texts that are held out: one of twelve.
+    check(Image.open(transformer / "sampled.1.png").size == (196 + 4, 196 + 4), "a sheet of what the transformer writes in the end")
+    check(len(list(transformer.glob("sampled.1.*.obj"))) == 1, "and the mesh itself")
     return code, transformer / "mesh-transformer.ckpt.1.pt"
 
 
@@ -82,5 +85,11 @@ with temporary() as place:
 
     one_line(run("generate", "--model", autoencoder, "--out", folder / "x"), "mesh-autoencoder.ckpt.1.pt", "needs --meshes")
     one_line(run("generate", "--model", autoencoder, "--meshes", folder / "nowhere", "--out", folder / "x"), "nowhere")
+    (folder / "words.pt").write_text("this is no checkpoint")
+    (folder / "cut.pt").write_bytes(transformer.read_bytes()[:5000])
+    for name, words in {"nowhere.pt": "No such file", "words.pt": "", "cut.pt": ""}.items():
+        one_line(run("generate", "--model", folder / name, "--out", folder / "unmade"), name, words)
+        one_line(run("train_mesh_transformer", meshes, "--autoencoder", folder / name, *SMALL, "--results-folder", folder / "y"), name, words)
+    check(not (folder / "unmade").exists(), "nothing is made of what cannot be read")
     one_line(run("generate", "--model", transformer, "--out", folder / "x", "--top-p", 3), "--top-p must be 0 to 1")
 print("meshes are made, reconstructed, drawn and opened by others")

@@ -175,7 +175,7 @@ inline TrainerProgram mesh_transformer_program() {
           [](int steps, int every) {
             return "mesh-transformer.ckpt." + std::to_string((steps + every - 1) / every) + ".pt";
           },
-      .samples = {},
+      .samples = {"sampled.6.png", "sampled.6.7.obj"},  // of the last step
       .checkpoints_folder_flag = "--checkpoint-folder",
       .other_model = {"--dim", "24"},
       .other_tensor = "'sos_token",

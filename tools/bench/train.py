@@ -1,7 +1,7 @@
 """Trains the same model on the same files with a trainer of ours and with the one in Python, in turns, every run a
 fresh process, and prints a table: steps per second, where the time went, peak memory.
 
-usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small video mulan mesh_transformer]
+usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small video mulan mesh_autoencoder mesh_transformer]
                 [--pictures FOLDER] [--clips FOLDER] [--sounds FOLDER] [--meshes FOLDER]      meshes: OBJ files
 """
 import argparse
@@ -26,7 +26,8 @@ MODELS = {
                         "layers": ["residual", ["compress_space", 64], "residual", ["compress_time", 96], "residual", "linear_attend_space",
                                    ["compress_space", 128], "attend_space", "attend_time"],
                         "discr_kwargs": {"dim": 16, "image_size": 64, "channels": 3, "max_dim": 128}}},
-    # The autoencoder is the package's own size; the meshes are in memory in Python, and read live here.
+    # Autoencoders are of the package's own size; the meshes are in memory in Python, and read live here.
+    "mesh_autoencoder": {"steps": 6, "batch": 8, "meshes": True, "model": {}},
     "mesh_transformer": {"steps": 10, "batch": 8, "meshes": True,
                          "model": {"dim": 128, "attn_depth": 4, "attn_heads": 4, "max_seq_len": 1200,
                                    "autoencoder": {"codebook_size": 1024}}},
@@ -40,6 +41,7 @@ MODELS["mulan"] = {"steps": 12, "samples": 16000, "rate": 16000, "batch": 8,
 # default has it in every fourth, which is what the option says.
 OURS = {"millrace, same losses": ["--apply-grad-penalty-every", "1"], "millrace": []}
 OURS_VIDEO = {"millrace": []}
+OURS_AUTOENCODER = {"millrace, same batches": ["--bucket-window", "0"], "millrace": []}
 # The same batches, batches of meshes of similar length, and codes that were made once.
 OURS_MESHES = {"millrace, same batches": ["--bucket-window", "0"], "millrace": [], "millrace, from codes": ["codes"]}
 
@@ -78,8 +80,8 @@ class Bench:
             result, memory = measured([self.python, HERE / "trainer_mulan.py", "--folder", self.sounds, *sound, *shared[:-2]], self.environment)
             return result["steps_per_s"], memory, result
         if "meshes" in spec:
-            result, memory = measured([self.python, HERE / "trainer_mesh_transformer.py", "--folder", self.meshes, "--autoencoder",
-                                       self.autoencoder(spec), *shared[:-2]], self.environment)
+            codes = ["--autoencoder", self.autoencoder(spec)] if "autoencoder" in spec["model"] else []
+            result, memory = measured([self.python, HERE / f"trainer_{name}.py", "--folder", self.meshes, *codes, *shared[:-2]], self.environment)
             return result["steps_per_s"], memory, result
         command = ([HERE / "trainer_video_tokenizer.py", "--folder", self.clips, "--frames", spec["frames"]] if "frames" in spec
                    else [HERE / "trainer_vqgan.py", "--folder", self.pictures, "--size", SIZE])
@@ -89,7 +91,7 @@ class Bench:
     def ours(self, name, flags):
         spec = MODELS[name]
         if "meshes" in spec:
-            return self.mesh_transformer(spec, flags)
+            return self.mesh_trainer(name, spec, flags)
         program, own = (self.video_command(spec) if "frames" in spec else self.sound_command(spec) if "samples" in spec
                         else self.picture_command(spec))
         if "samples" not in spec:
@@ -107,8 +109,9 @@ class Bench:
             subprocess.run([self.python, HERE / "trainer_mesh_transformer.py", "--make", path, "--model", json.dumps(spec["model"])], check=True)
         return path
 
-    def mesh_transformer(self, spec, flags):
+    def mesh_trainer(self, name, spec, flags):
         programs, source = self.root / "build/release/bin", self.meshes
+        codes = ["--autoencoder", self.autoencoder(spec)] if "autoencoder" in spec["model"] else []
         if flags == ["codes"]:
             source, flags = self.work / "mesh_codes.arrow", []
             if not source.exists():
@@ -117,9 +120,9 @@ class Bench:
         model = [part for key, value in spec["model"].items() if key != "autoencoder" for part in ("--" + key.replace("_", "-"), value)]
         with tempfile.TemporaryDirectory() as results:
             result, memory = measured(
-                [programs / "train_mesh_transformer", source, "--autoencoder", self.autoencoder(spec), "--results-folder", results,
-                 "--checkpoint-folder", results, "--num-train-steps", spec["steps"] + WARM, "--batch-size", spec["batch"], "--threads", THREADS,
-                 "--val-every", 0, "--checkpoint-every", 0, "--json", "--quiet", *model, *flags], self.environment)
+                [programs / f"train_{name}", source, *codes, "--results-folder", results, "--checkpoint-folder", results, "--num-train-steps",
+                 spec["steps"] + WARM, "--batch-size", spec["batch"], "--threads", THREADS, "--val-every", 0, "--checkpoint-every", 0, "--json",
+                 "--quiet", *model, *flags], self.environment)
         return result["steps_per_second"], memory, result
 
     def picture_command(self, spec):
@@ -150,7 +153,7 @@ class Bench:
         if "samples" in MODELS[name]:
             theirs, peers = "musiclm-pytorch", OURS_VIDEO
         if "meshes" in MODELS[name]:
-            theirs, peers = "meshgpt-pytorch", OURS_MESHES
+            theirs, peers = "meshgpt-pytorch", OURS_MESHES if name == "mesh_transformer" else OURS_AUTOENCODER
         print(f"{name}: {MODELS[name]}, {THREADS} threads", flush=True)
         for number in range(rounds):
             for peer in (theirs, *peers):
@@ -190,7 +193,7 @@ def main():
         subprocess.run([sys.executable, HERE.parent / "sample_sounds.py", args.sounds, "--count", "200", "--seconds", "3", "--rate", "44100",
                         "--format", "mixed"], check=True)
     args.meshes = args.meshes or args.work / "corpus" / "meshes"
-    if "mesh_transformer" in args.only and not args.meshes.exists():
+    if {"mesh_autoencoder", "mesh_transformer"} & set(args.only) and not args.meshes.exists():
         subprocess.run([sys.executable, HERE.parent / "sample_meshes.py", args.meshes, "--count", "64", "--max-faces", "200"], check=True)
     bench = Bench(args)
     for name in args.only:

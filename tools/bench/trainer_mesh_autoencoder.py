@@ -4,35 +4,21 @@ usage: trainer_mesh_autoencoder.py --folder MESHES --steps 10 --warm 3 --batch 4
 
 Meshes are OBJ files of triangles. They are in memory, with the pairs of faces that touch, before the clock starts.
 """
-import argparse
 import contextlib
 import json
 import os
 import pathlib
 import sys
 import tempfile
-import time
 import warnings
+
+from trainer_common import arguments, read_obj, train_timed
 
 warnings.filterwarnings("ignore")
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, kind in {"folder": str, "steps": int, "warm": int, "batch": int, "threads": int, "model": str}.items():
-        parser.add_argument("--" + name, type=kind, required=True)
-    return parser.parse_args()
-
-
-def read_obj(path):
-    lines = [line.split() for line in path.read_text().splitlines()]
-    vertices = [[float(x) for x in line[1:4]] for line in lines if line and line[0] == "v"]
-    faces = [[int(corner.split("/")[0]) - 1 for corner in line[1:4]] for line in lines if line and line[0] == "f"]
-    return vertices, faces
-
-
 def main():
-    args = arguments()
+    args = arguments(__doc__)
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     import torch
     from meshgpt_pytorch import MeshAutoencoder, MeshAutoencoderTrainer
@@ -59,18 +45,10 @@ def main():
 
     model = {k: tuple(v) if isinstance(v, list) else v for k, v in json.loads(args.model).items()}
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
-        trainer = MeshAutoencoderTrainer(MeshAutoencoder(**model), dataset=Meshes(), num_train_steps=args.warm + args.steps, batch_size=args.batch,
+        trainer = MeshAutoencoderTrainer(MeshAutoencoder(**model), dataset=Meshes(), num_train_steps=args.warm, batch_size=args.batch,
                                          grad_accum_every=1, checkpoint_every=10**9, checkpoint_folder=folder, accelerator_kwargs=dict(cpu=True))
-        times, step = [], trainer.optimizer.step
-
-        def timed():
-            step()
-            times.append(time.perf_counter())
-
-        trainer.optimizer.step = timed
-        trainer()
-    print(json.dumps({"steps_per_s": args.steps / (times[-1] - times[args.warm - 1])}))
+        result = train_timed(trainer, args.warm, args.steps, "meshgpt-pytorch")
+    print(json.dumps(result))
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -11,10 +11,9 @@ import os
 import pathlib
 import sys
 import tempfile
-import time
 import warnings
 
-from trainer_common import Clock
+from trainer_common import read_obj, train_timed
 
 warnings.filterwarnings("ignore")
 
@@ -33,19 +32,6 @@ def build(model):
     plain = dict(model)
     autoencoder = MeshAutoencoder(**{k: tuple(v) if isinstance(v, list) else v for k, v in plain.pop("autoencoder").items()})
     return autoencoder, lambda: MeshTransformer(autoencoder, **plain)
-
-
-def read_obj(path):
-    import torch
-
-    vertices, faces = [], []
-    for line in path.read_text().splitlines():
-        words = line.split()
-        if words[:1] == ["v"]:
-            vertices.append([float(word) for word in words[1:4]])
-        elif words[:1] == ["f"]:
-            faces.append([int(word.split("/")[0]) - 1 for word in words[1:4]])
-    return torch.tensor(vertices), torch.tensor(faces)
 
 
 def main():
@@ -69,7 +55,7 @@ def main():
         data_kwargs = ["vertices", "faces", "face_edges"]
 
         def __init__(self):
-            self.all = [read_obj(path) for path in sorted(pathlib.Path(args.folder).rglob("*.obj"))]
+            self.all = [tuple(map(torch.tensor, read_obj(path))) for path in sorted(pathlib.Path(args.folder).rglob("*.obj"))]
             self.all = [(v, f, derive_face_edges_from_faces(f)) for v, f in self.all]
 
         def __len__(self):
@@ -81,18 +67,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         trainer = MeshTransformerTrainer(transformer(), dataset=Meshes(), num_train_steps=args.warm, batch_size=args.batch, grad_accum_every=1,
                                          checkpoint_folder=folder, accelerator_kwargs=dict(cpu=True))
-        data, backward, optimizer = Clock(), Clock(), Clock()
-        trainer.next_data_to_forward_kwargs = data.around(trainer.next_data_to_forward_kwargs)
-        trainer.accelerator.backward = backward.around(trainer.accelerator.backward)
-        trainer.optimizer.step = optimizer.around(trainer.optimizer.step)
-        trainer()
-        data.seconds = backward.seconds = optimizer.seconds = 0.0
-        trainer.num_train_steps += args.steps
-        start = time.perf_counter()
-        trainer()
-        seconds = time.perf_counter() - start
-    print(json.dumps({"peer": "meshgpt-pytorch", "steps_per_s": args.steps / seconds, "data_wait": data.seconds / seconds,
-                      "backward": backward.seconds / seconds, "optimizer": optimizer.seconds / seconds}))
+        result = train_timed(trainer, args.warm, args.steps, "meshgpt-pytorch")
+    print(json.dumps(result))
 
 
 main()

@@ -149,6 +149,15 @@ std::string pickled_configuration(const std::string& pickle, const TokenModelOpt
 
 }  // namespace
 
+Value read_model(const std::filesystem::path& path) {
+  try {
+    return read_checkpoint(path);
+  } catch (Error& error) {
+    error.kind(ErrorKind::usage);
+    throw;
+  }
+}
+
 std::string load_parts(const Dict& weights, const torch::nn::Module& model,
                        const std::vector<std::string>& parts, const std::string& configuration,
                        const std::filesystem::path& path) {

@@ -13,6 +13,9 @@
 
 namespace millrace {
 
+// A checkpoint that a command line names: if it cannot be read, that is wrong use.
+Value read_model(const std::filesystem::path& path);
+
 // The state_dict that is asked for: "ema", "model", or empty for the moving average if there is
 // one.
 Dict model_weights(const Value& saved, const TokenModelOptions& options);

@@ -1,8 +1,10 @@
 #include "gate_loop.h"
 
+#include "decoder_functions.h"
 #include "gate_loop_kernel.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -182,7 +184,12 @@ torch::Tensor GateLoopBlock::forward(torch::Tensor x, GateLoopStates* states) {
   if (x.size(1) == 0) return x;
   if (states != nullptr) states->resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const torch::Tensor qkva = layers_[i].to_qkva->forward(layers_[i].norm->forward(x, {}));
+    const Layer& layer = layers_[i];
+    const torch::Tensor normed =
+        order_ == GateLoopOrder::one_by_one
+            ? unit_norm(x, layer.norm->parameters()[0], std::sqrt(static_cast<double>(x.size(-1))))
+            : layer.norm->forward(x, {});
+    const torch::Tensor qkva = layers_[i].to_qkva(normed);
     x = x + gate_loop(qkva, order_, states != nullptr ? &(*states)[i] : nullptr);
   }
   return x;

@@ -1,3 +1,5 @@
+#include "stage_parts.h"
+
 #include <millrace/decoders/mesh_picture.h>
 #include <millrace/decoders/mesh_write.h>
 #include <millrace/pipeline/random.h>
@@ -6,8 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 
 #include <torch/torch.h>
 
@@ -22,32 +22,6 @@ OptimizerOptions as_in_python(const MeshAutoencoderStageOptions& options) {
   all.as_in_python = options.compat;
   all.clip_each_group = true;
   return all;
-}
-
-// Corners [faces, 3, 3], without the faces that are none, as an Array.
-Array corners_of(const torch::Tensor& corners, const torch::Tensor& mask) {
-  const torch::Tensor there = corners.index({mask}).to(torch::kCPU, torch::kFloat32).contiguous();
-  Array array = Array::empty(DType::float32, {there.size(0), 3, 3});
-  std::memcpy(array.data(), there.data_ptr(), array.bytes());
-  return array;
-}
-
-// Corners in the same place become one vertex.
-Mesh mesh_of(const torch::Tensor& corners, const torch::Tensor& mask) {
-  const torch::Tensor there =
-      corners.index({mask}).reshape({-1, 3}).to(torch::kCPU, torch::kFloat32);
-  auto [places, numbers, counts] = torch::unique_dim(there, 0, true, true, false);
-  places = places.contiguous();
-  Mesh mesh;
-  const auto* values = places.data_ptr<float>();
-  for (std::int64_t i = 0; i < places.size(0); ++i) {
-    mesh.vertices.push_back({values[3 * i], values[3 * i + 1], values[3 * i + 2]});
-  }
-  const auto* index = numbers.data_ptr<std::int64_t>();
-  for (std::int64_t i = 0; i < numbers.size(0); i += 3) {
-    mesh.faces.push_back({index[i], index[i + 1], index[i + 2]});
-  }
-  return mesh;
 }
 
 }  // namespace
@@ -133,11 +107,12 @@ Samples MeshAutoencoderStage::sample(const Batch& batch, std::int64_t step, bool
   std::vector<std::vector<Array>> sheet;
   for (std::int64_t i = 0; i < rows; ++i) {
     const torch::Tensor real = shown.vertices[i].index({shown.faces[i].clamp_min(0)});
-    sheet.push_back({corners_of(real, masks[i]), corners_of(made[i], masks[i])});
+    sheet.push_back({face_triangles(real, masks[i]), face_triangles(made[i], masks[i])});
   }
   const std::string name = "reconstructed." + std::to_string(step) + (average ? ".ema" : "");
+  const Mesh first = mesh_of_triangles(sheet[0][1]);
   return {.pictures = {{.name = name, .pixels = mesh_sheet(sheet)}},
-          .files = {{.name = name + ".obj", .content = encode_obj(mesh_of(made[0], masks[0]))}}};
+          .files = {{.name = name + ".obj", .content = encode_obj(first)}}};
 }
 
 }  // namespace millrace

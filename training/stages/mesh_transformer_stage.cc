@@ -1,10 +1,13 @@
+#include "stage_parts.h"
+
+#include <millrace/decoders/mesh_picture.h>
+#include <millrace/decoders/mesh_write.h>
 #include <millrace/pipeline/random.h>
 #include <millrace/training/stages/mesh_transformer_stage.h>
 #include <millrace/training/tensor.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 #include <torch/torch.h>
 
@@ -20,24 +23,8 @@ OptimizerOptions optimizer_of(const MeshTransformerConfig& config,
   return all;
 }
 
-// The corners of every face, three vertices each: what the decoder says, nothing merged.
-std::string obj_of(const torch::Tensor& faces) {
-  const torch::Tensor corners = faces.to(torch::kCPU).reshape({-1, 3}).contiguous();
-  const auto at = corners.accessor<float, 2>();
-  const std::int64_t each = faces.size(1);
-  std::string text;
-  char line[96];
-  for (std::int64_t i = 0; i < corners.size(0); ++i) {
-    std::snprintf(line, sizeof line, "v %.6g %.6g %.6g\n", at[i][0], at[i][1], at[i][2]);
-    text += line;
-  }
-  for (std::int64_t i = 0; i < faces.size(0); ++i) {
-    text += "f";
-    for (std::int64_t j = 1; j <= each; ++j) text.append(" ").append(std::to_string(i * each + j));
-    text += "\n";
-  }
-  return text;
-}
+// So many pictures in a row of the sheet, as `generate` has it.
+constexpr std::size_t across = 4;
 
 }  // namespace
 
@@ -115,27 +102,39 @@ Logs MeshTransformerStage::validate(const Batch& batch, bool /*average*/) {
   return {{"loss", sum / static_cast<double>(all.size(0))}};
 }
 
+// With the first validation at or after every so many steps, but for that of step 0, where nothing
+// is learnt yet; and with the last.
+bool MeshTransformerStage::samples_at(std::int64_t step) const {
+  if (options_.sample_every == 0 || options_.num_samples == 0 || step == 0) return false;
+  return step == options_.last_step || step % options_.sample_every < options_.validate_every;
+}
+
 Samples MeshTransformerStage::sample(const Batch& batch, std::int64_t step, bool average) {
-  if (average || options_.sample_every == 0 || (step + 1) % options_.sample_every != 0) return {};
-  const std::int64_t rows = std::min(options_.num_samples, batch.size());
+  if (average || !samples_at(step)) return {};
+  const torch::Tensor text = text_embeds(batch);
+  const std::int64_t rows =
+      text.defined() ? std::min(options_.num_samples, batch.size()) : options_.num_samples;
   MeshGenerateOptions options{.batch_size = rows,
                               .temperature = options_.sample_temperature,
                               .seed = mix(options_.seed, static_cast<std::uint64_t>(step))};
   options.max_seq_len = options_.sample_max_faces * model_->config().codes_of_face();
-  const torch::Tensor text = text_embeds(batch);
   if (text.defined()) options.text_embeds = text.slice(0, 0, rows);
   const torch::Tensor made = model_->generate(options);
   const std::int64_t whole = made.size(1) / model_->config().codes_of_face();
-  Samples samples;
   const DecodedFaces decoded = autoencoder_->decode_from_codes_to_faces(
       made.slice(1, 0, whole * model_->config().codes_of_face()));
+  const std::string name = "sampled." + std::to_string(step);
+  Samples samples;
+  std::vector<std::vector<Array>> sheet;
   for (std::int64_t i = 0; i < rows; ++i) {
-    const torch::Tensor faces = decoded.coordinates[i].index({decoded.mask[i]});
-    samples.files.push_back(
-        {"sampled." + std::to_string(step + 1) + "." + std::to_string(i) + ".obj", obj_of(faces)});
-    samples.lines.push_back("sampled." + std::to_string(step + 1) + "." + std::to_string(i) +
-                            ".obj: " + std::to_string(faces.size(0)) + " faces");
+    const Array triangles = face_triangles(decoded.coordinates[i], decoded.mask[i]);
+    const std::string file = name + "." + std::to_string(i) + ".obj";
+    samples.files.push_back({file, encode_obj(mesh_of_triangles(triangles))});
+    samples.lines.push_back(file + ": " + std::to_string(triangles.shape()[0]) + " faces");
+    if (sheet.empty() || sheet.back().size() == across) sheet.emplace_back();
+    sheet.back().push_back(triangles);
   }
+  samples.pictures.push_back({.name = name, .pixels = mesh_sheet(sheet)});
   return samples;
 }
 

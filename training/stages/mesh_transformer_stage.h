@@ -25,10 +25,12 @@ struct MeshTransformerStageOptions {
   // Of the batch, for a model that is conditioned on texts: one or the other.
   std::string text_field{};         // texts, for the encoder inside
   std::string text_embeds_field{};  // float32 [rows, words, dim_text], padded with 0
-  // Meshes that are generated every so many steps, after a validation; 0: never.
-  std::int64_t sample_every = 0, num_samples = 1;
+  // Meshes that are generated every so many steps, with a validation; 0: never.
+  std::int64_t sample_every = 1000, num_samples = 8;
   double sample_temperature = 1;
-  std::int64_t sample_max_faces = 0;  // 0: as many as the model can
+  std::int64_t sample_max_faces = 200;  // 0: as many as the model can
+  // When validations are: every so many steps, and after this one.
+  std::int64_t validate_every = 1, last_step = -1;
   // Of what is drawn: which texts are dropped depends on the step and the meshes, not on which rank
   // has them. (With the model's `compat` it is drawn as Python draws it.)
   std::uint64_t seed = 0;
@@ -47,8 +49,8 @@ class MeshTransformerStage : public Stage {
   double backward_seconds() const override { return backward_seconds_; }
   // "loss": the mean over the meshes.
   Logs validate(const Batch& batch, bool average) override;
-  // "sampled.<step>.<n>.obj": meshes that the transformer wrote, of the batch's texts if it has
-  // any.
+  // "sampled.<step>.png" and "sampled.<step>.<n>.obj": meshes that the transformer wrote, of the
+  // batch's texts if it has any.
   Samples sample(const Batch& batch, std::int64_t step, bool average) override;
   std::string config() const override { return model_->config().to_json(); }
 
@@ -58,6 +60,7 @@ class MeshTransformerStage : public Stage {
  private:
   torch::Tensor text_embeds(const Batch& batch);
   torch::Tensor loss(const Batch& batch);
+  bool samples_at(std::int64_t step) const;
 
   MeshTransformerStageOptions options_;
   MeshAutoencoder autoencoder_;
