@@ -1,7 +1,8 @@
 """Trains the same model on the same files with a trainer of ours and with the one in Python, in turns, every run a
 fresh process, and prints a table: steps per second, where the time went, peak memory.
 
-usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only tiny small video mulan mesh_autoencoder mesh_transformer]
+usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3]
+                [--only tiny small video mulan mesh_autoencoder mesh_transformer nuwa nuwa_tokens]
                 [--pictures FOLDER] [--clips FOLDER] [--sounds FOLDER] [--meshes FOLDER]      meshes: OBJ files
 """
 import argparse
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import nuwa
 import run
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -37,6 +39,7 @@ BYTES = {"num_tokens": 257, "max_seq_len": 64}
 MODELS["mulan"] = {"steps": 12, "samples": 16000, "rate": 16000, "batch": 8,
                    "model": {"dim_latent": 128, "audio": {"dim": 256, "depth": 4, "heads": 4},
                              "text": {"dim": 256, "depth": 4, "heads": 4, **BYTES}}}
+MODELS["nuwa"], MODELS["nuwa_tokens"] = nuwa.SPEC, nuwa.TOKENS
 # The trainer in Python has the gradient penalty in every step, whatever it is told; so has --compat's. Ours by
 # default has it in every fourth, which is what the option says.
 OURS = {"millrace, same losses": ["--apply-grad-penalty-every", "1"], "millrace": []}
@@ -70,9 +73,15 @@ class Bench:
         subprocess.run([self.python, HERE / "vgg.py", self.vgg], check=True)
         self.environment = {**os.environ, "OMP_NUM_THREADS": str(THREADS), "CUDA_VISIBLE_DEVICES": ""}
         self.rows = {}
+        self.threads = THREADS
+
+    def measured(self, command):
+        return measured(command, self.environment)
 
     def theirs(self, name):
         spec = MODELS[name]
+        if "gifs" in spec:
+            return nuwa.theirs(self, spec)
         shared = ["--steps", spec["steps"], "--warm", WARM, "--batch", spec.get("batch", BATCH), "--threads", THREADS,
                   "--model", json.dumps(spec["model"]), "--vgg", self.vgg]
         if "samples" in spec:
@@ -90,6 +99,8 @@ class Bench:
 
     def ours(self, name, flags):
         spec = MODELS[name]
+        if "gifs" in spec:
+            return nuwa.ours(self, spec, flags)
         if "meshes" in spec:
             return self.mesh_trainer(name, spec, flags)
         program, own = (self.video_command(spec) if "frames" in spec else self.sound_command(spec) if "samples" in spec
@@ -154,6 +165,8 @@ class Bench:
             theirs, peers = "musiclm-pytorch", OURS_VIDEO
         if "meshes" in MODELS[name]:
             theirs, peers = "meshgpt-pytorch", OURS_MESHES if name == "mesh_transformer" else OURS_AUTOENCODER
+        if "gifs" in MODELS[name]:
+            theirs, peers = (nuwa.THEIRS_TOKENS, nuwa.OURS_TOKENS) if "tokens" in MODELS[name] else (nuwa.THEIRS, nuwa.OURS)
         print(f"{name}: {MODELS[name]}, {THREADS} threads", flush=True)
         for number in range(rounds):
             for peer in (theirs, *peers):
@@ -163,7 +176,7 @@ class Bench:
                 print(f"  round {number + 1}  {peer:24} {row[0]:7.3f} steps/s  data {100 * row[2]['data_wait']:5.2f} %  peak {row[1]:6.0f} MB", flush=True)
 
     def table(self):
-        text = [f"Measured on {run.machine()}; medians of runs in turns, after {WARM} steps.", "",
+        text = [f"Measured on {run.machine()}; medians of runs in turns, after {WARM} steps (NUWA {nuwa.SPEC['warm']}).", "",
                 "| model | trainer | steps/s (lowest..highest) | to Python's | data, forward, backward, optimizer | peak memory |", "|---|---|---|---|---|---|"]
         for (name, peer), rows in self.rows.items():
             rate = lambda peer: statistics.median(row[0] for row in self.rows[name, peer])

@@ -1,9 +1,9 @@
 """Trains NUWA with the trainer of nuwa-pytorch, or makes codes of clips with its VAE, and prints one JSON line, as train.py
 expects it.
 
-usage: trainer_nuwa.py --folder GIFS --steps 10 --warm 3 --batch 4 --accum 1 --threads 2 --model JSON [--vae FILE] [--codes FILE]
+usage: trainer_nuwa.py --folder GIFS --steps 10 --warm 3 --batch 4 --accum 1 --threads 2 --model JSON [--vae FILE] [--codes FILE [--at-once 8]]
 
---codes FILE: convert_video_tensor_dataset_to_indices instead of training. --save FILE: writes the VAE, as it starts, and ends.
+--codes FILE: convert_video_tensor_dataset_to_indices instead of training, or the same with several clips at once. --save FILE: writes the VAE, as it starts, and ends.
 """
 import argparse
 import contextlib
@@ -14,6 +14,8 @@ import tempfile
 import time
 import warnings
 
+from trainer_common import Clock
+
 warnings.filterwarnings("ignore")
 
 
@@ -23,7 +25,26 @@ def arguments():
         parser.add_argument("--" + name, type=kind, required=True)
     for name in ("vae", "codes", "save"):
         parser.add_argument("--" + name)
+    parser.add_argument("--at-once", type=int, default=1)
     return parser.parse_args()
+
+
+def convert(args, vae, data, frames):
+    """The seconds that it takes."""
+    import numpy
+    import torch
+    from nuwa_pytorch import train_nuwa as package
+    start = time.perf_counter()
+    with contextlib.redirect_stdout(sys.stderr):
+        if args.at_once == 1:
+            package.convert_video_tensor_dataset_to_indices(vae=vae, raw_video_dataset=data, num_frames=frames, path=args.codes)
+            return time.perf_counter() - start
+    side = vae.image_size // 2**vae.num_layers
+    codes = numpy.memmap(args.codes, mode="w+", dtype=numpy.int64, shape=(len(data), frames * side * side))
+    for first in range(0, len(data), args.at_once):
+        clips = torch.stack([data[i][1] for i in range(first, min(first + args.at_once, len(data)))])
+        codes[first:first + len(clips)] = vae.get_video_indices(clips).flatten(1).numpy()
+    return time.perf_counter() - start
 
 
 def main():
@@ -44,21 +65,20 @@ def main():
         vae.load_state_dict(torch.load(args.vae)["model"])
     data = package.GifVideoDataset(folder=args.folder, channels=config["channels"])
     if args.codes:
-        start = time.perf_counter()
-        package.convert_video_tensor_dataset_to_indices(vae=vae, raw_video_dataset=data, num_frames=model["max_video_frames"], path=args.codes)
-        print(json.dumps({"items_per_s": len(data) / (time.perf_counter() - start)}))
-        return
+        return print(json.dumps({"items_per_s": len(data) / convert(args, vae, data, model["max_video_frames"]), "data_wait": 0}))
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         trainer = package.NUWATrainer(nuwa=NUWA(vae=vae, **model), dataset=data, num_train_steps=args.warm + args.steps, batch_size=args.batch,
                                       grad_accum_every=args.accum, save_model_every=10**9, save_results_every=10**9, results_folder=folder + "/results")
+        wait = Clock()
+        trainer.dl = wait.iterator(trainer.dl)
         trainer.steps = 1  # samples and weights, which step 0 would have, are not measured
         for _ in range(args.warm):
             trainer.train_step()
-        start = time.perf_counter()
+        wait.seconds, start = 0.0, time.perf_counter()
         for _ in range(args.steps):
             trainer.train_step()
         seconds = time.perf_counter() - start
-    print(json.dumps({"peer": "nuwa-pytorch", "steps_per_s": args.steps / seconds, "data_wait": 0}))
+    print(json.dumps({"peer": "nuwa-pytorch", "steps_per_s": args.steps / seconds, "data_wait": wait.seconds / seconds}))
 
 
 main()
