@@ -1,11 +1,15 @@
-// Attention over a few tokens and gated layers as one operation each: what they give, and their
-// gradients, beside the same in plain operations and 64 bits.
+// Attention over a few tokens, gated layers and linear layers as one operation each: what they
+// give, and their gradients, beside the same in plain operations and 64 bits.
 #include <millrace/training/models/decoder_functions.h>
+#include <millrace/training/models/linear_function.h>
 
 #include <cmath>
 #include <functional>
+#include <set>
+#include <thread>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -96,18 +100,36 @@ TEST(ShortAttention, TakesLargeProductsWithoutOverflow) {
                5e-5);  // exp of products of hundreds, each rounded to 32 bits
 }
 
+void expect_same_for_any_threads(const Operation& operation, const Tensors& inputs) {
+  const int before = torch::get_num_threads();
+  torch::set_num_threads(1);
+  const Tensors alone = run(operation, inputs, torch::kFloat32);
+  torch::set_num_threads(3);
+  const Tensors together = run(operation, inputs, torch::kFloat32);
+  torch::set_num_threads(before);
+  for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(torch::equal(alone[i], together[i]));
+}
+
 TEST(ShortAttention, IsTheSameForAnyNumberOfThreads) {
   torch::manual_seed(3);
   const Sizes s{150, 6, 4, 2, 16, 4};
-  const Tensors inputs = attention_inputs(s);
-  const auto ours = [&](const Tensors& in) { return our_attention(in, s, 0.25); };
+  expect_same_for_any_threads([&](const Tensors& in) { return our_attention(in, s, 0.25); },
+                              attention_inputs(s));
+}
+
+// LibTorch's loop is a template in a header, and runs on one thread if it is compiled without
+// OpenMP.
+TEST(OwnKernels, RunOnAsManyThreadsAsAreAskedFor) {
   const int before = torch::get_num_threads();
-  torch::set_num_threads(1);
-  const Tensors alone = run(ours, inputs, torch::kFloat32);
   torch::set_num_threads(3);
-  const Tensors together = run(ours, inputs, torch::kFloat32);
+  std::vector<std::thread::id> seen(3);
+  at::parallel_for(0, 3, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      seen[static_cast<std::size_t>(i)] = std::this_thread::get_id();
+    }
+  });
   torch::set_num_threads(before);
-  for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(torch::equal(alone[i], together[i]));
+  EXPECT_EQ(std::set(seen.begin(), seen.end()).size(), 3U);
 }
 
 TEST(ShortAttention, IsForFewTokensIn32BitsOnly) {
@@ -149,6 +171,62 @@ TEST(UnitNorm, BringsTokensToOneLengthAndHasItsGradients) {
   expect_alike(ours, plain, {torch::randn({3, 200, 24}), torch::randn({24})});
   expect_alike(ours, plain, {torch::randn({5, 13}) * 1e-6, torch::randn({13})});
   EXPECT_FALSE(unit_norm(torch::zeros({2, 8}), torch::ones({8}), 2).any().item<bool>());
+}
+
+torch::Tensor our_linear(const Tensors& in) {
+  return in.size() > 2 ? linear_product(in[0], in[1], in[2]) : linear_product(in[0], in[1]);
+}
+
+torch::Tensor plain_linear(const Tensors& in) {
+  const torch::Tensor product = in[0].matmul(in[1].t());
+  return in.size() > 2 ? product + in[2] : product;
+}
+
+// Rows, columns and depths that fill tiles, vectors and blocks, and that leave one or nearly a
+// whole one over.
+TEST(LinearProduct, IsALinearLayerAndHasItsGradients) {
+  torch::manual_seed(7);
+  for (const std::int64_t rows : {64, 72, 95, 600}) {
+    for (const auto& [in, out] : {std::pair{128, 96}, {1, 1}, {31, 33}, {257, 17}, {700, 31}}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << in << " to " << out);
+      const Tensors inputs{torch::randn({rows, in}), torch::randn({out, in}), torch::randn({out})};
+      expect_alike(our_linear, plain_linear, inputs, 1e-5);  // a bias gets sums that cancel
+      expect_alike(our_linear, plain_linear, {inputs[0], inputs[1]});
+    }
+  }
+}
+
+TEST(LinearProduct, TakesAnyShapeAndLayout) {
+  torch::manual_seed(8);
+  expect_alike([](const Tensors& in) { return linear_product(in[0].transpose(0, 1), in[1].t()); },
+               [](const Tensors& in) { return in[0].transpose(0, 1).matmul(in[1]); },
+               {torch::randn({9, 20, 40}), torch::randn({40, 24})});
+  EXPECT_EQ(linear_product(torch::randn({0, 8}), torch::randn({4, 8})).sizes(),
+            (torch::IntArrayRef{0, 4}));
+  const Tensors few{torch::randn({3, 40}), torch::randn({24, 40}), torch::randn({24})};
+  EXPECT_TRUE(torch::equal(our_linear(few), torch::linear(few[0], few[1], few[2])));
+  EXPECT_EQ(linear_product(torch::randn({70, 8}).to(torch::kBFloat16),
+                           torch::randn({4, 8}).to(torch::kBFloat16))
+                .scalar_type(),
+            torch::kBFloat16);
+}
+
+TEST(LinearProduct, HasNoGradientThatNobodyAsksFor) {
+  const torch::Tensor x = torch::randn({80, 16}),
+                      weight = torch::randn({8, 16}, torch::requires_grad());
+  linear_product(x, weight).sum().backward();
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_TRUE(torch::allclose(weight.grad(), x.sum(0).expand({8, 16}), 1e-4, 1e-4));
+  EXPECT_FALSE(linear_product(x, weight.detach()).requires_grad());
+}
+
+TEST(LinearProduct, IsTheSameForAnyNumberOfThreadsAndAnyOtherRows) {
+  torch::manual_seed(9);
+  const Tensors inputs{torch::randn({500, 300}), torch::randn({70, 300}), torch::randn({70})};
+  expect_same_for_any_threads(our_linear, inputs);
+  const torch::Tensor all = our_linear(inputs);
+  EXPECT_TRUE(torch::equal(our_linear({inputs[0].slice(0, 101, 201), inputs[1], inputs[2]}),
+                           all.slice(0, 101, 201)));
 }
 
 }  // namespace

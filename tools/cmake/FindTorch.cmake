@@ -10,6 +10,7 @@ if(Torch_INCLUDE_DIR)
   get_filename_component(Torch_LIBRARY_DIR "${Torch_INCLUDE_DIR}/../lib" ABSOLUTE)
   find_library(Torch_CPU_LIBRARY torch_cpu HINTS "${Torch_LIBRARY_DIR}" NO_DEFAULT_PATH)
   find_library(Torch_C10_LIBRARY c10 HINTS "${Torch_LIBRARY_DIR}" NO_DEFAULT_PATH)
+  find_library(Torch_GOMP_LIBRARY NAMES libgomp.so.1 HINTS "${Torch_LIBRARY_DIR}" NO_DEFAULT_PATH)
   foreach(part MAJOR MINOR PATCH)
     file(STRINGS "${Torch_INCLUDE_DIR}/torch/headeronly/version.h" line
          REGEX "#define TORCH_VERSION_${part} ")
@@ -30,6 +31,14 @@ if(Torch_FOUND AND NOT TARGET Torch::cpu)
     INTERFACE_INCLUDE_DIRECTORIES
       "${Torch_INCLUDE_DIR};${Torch_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_LINK_LIBRARIES Torch::c10)
+  # Without OpenMP at::parallel_for, which is a template in a header, runs on one thread. The
+  # threads are LibTorch's own: there must not be two such libraries in one program.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND Torch_GOMP_LIBRARY)
+    set_property(TARGET Torch::cpu APPEND PROPERTY INTERFACE_COMPILE_OPTIONS
+                 $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+    set_property(TARGET Torch::cpu APPEND PROPERTY INTERFACE_LINK_LIBRARIES
+                 "${Torch_GOMP_LIBRARY}")
+  endif()
 endif()
 if(Torch_FOUND AND NOT TARGET Torch::cuda)
   find_library(Torch_CUDA_LIBRARY torch_cuda HINTS "${Torch_LIBRARY_DIR}" NO_DEFAULT_PATH)
@@ -48,4 +57,4 @@ if(Torch_FOUND AND NOT TARGET Torch::cuda)
   endif()
 endif()
 mark_as_advanced(Torch_CUDA_LIBRARY Torch_C10_CUDA_LIBRARY Torch_NCCL_INCLUDE_DIR)
-mark_as_advanced(Torch_INCLUDE_DIR Torch_CPU_LIBRARY Torch_C10_LIBRARY)
+mark_as_advanced(Torch_INCLUDE_DIR Torch_CPU_LIBRARY Torch_C10_LIBRARY Torch_GOMP_LIBRARY)

@@ -1,6 +1,7 @@
 #include "decoder_attention.h"
 
 #include "decoder_functions.h"
+#include "linear_function.h"
 
 #include <cmath>
 #include <limits>
@@ -68,7 +69,7 @@ class Attention : public DecoderLayer {
     if (head_scale_.defined()) out = out * head_scale_.transpose(1, 2);
     out = out.flatten(2);
     if (to_gate_) out = out * to_gate_->forward(x).sigmoid();
-    return to_out_->forward(out);
+    return options_.in_order ? to_out_->forward(out) : linear_product(out, to_out_->weight);
   }
 
  private:
@@ -92,7 +93,7 @@ class Attention : public DecoderLayer {
   // [batch, length, heads, channels]
   torch::Tensor attend_at_once(const torch::Tensor& x, const LayerInput& input) {
     const torch::Tensor weights = torch::cat({to_q_->weight, to_k_->weight, to_v_->weight});
-    torch::Tensor qkv = torch::linear(x, weights).unflatten(-1, {-1, options_.dim_head});
+    torch::Tensor qkv = linear_product(x, weights).unflatten(-1, {-1, options_.dim_head});
     const bool as_they_are = !arguments_.attn_qk_norm && !input.positions.cosine.defined();
     const bool apart = !causal_ || input.mask.defined() || input.positions.bias.defined() ||
                        dropout() > 0 || !short_enough(qkv, x.size(1), memories_);

@@ -2,6 +2,7 @@
 
 #include "decoder_attention.h"
 #include "decoder_functions.h"
+#include "linear_function.h"
 #include "video_layers.h"
 
 #include <algorithm>
@@ -70,7 +71,7 @@ class FeedForward : public DecoderLayer {
   }
 
   torch::Tensor forward(const torch::Tensor& x, const LayerInput& /*input*/) override {
-    torch::Tensor y = in_->forward(x);
+    torch::Tensor y = apply(in_, x);
     if (arguments_.ff_glu) {
       y = gated(y);
       if (factor_.defined()) y = y * factor_;
@@ -79,10 +80,14 @@ class FeedForward : public DecoderLayer {
     }
     if (norm_) y = norm_->forward(y);
     if (dropout_ > 0) y = torch::dropout(y, dropout_, is_training());
-    return out_->forward(y);
+    return apply(out_, y);
   }
 
  private:
+  torch::Tensor apply(const nn::Linear& linear, const torch::Tensor& x) const {
+    if (in_order_) return nn::Linear(linear)->forward(x);
+    return linear_product(x, linear->weight, linear->bias);
+  }
   torch::Tensor gated(const torch::Tensor& x) const {
     if (!in_order_ && !arguments_.ff_relu_squared && !arguments_.ff_swish) return gated_gelu(x);
     const std::vector<torch::Tensor> halves = x.chunk(2, -1);

@@ -2,6 +2,7 @@
 
 #include "decoder_functions.h"
 #include "gate_loop_kernel.h"
+#include "linear_function.h"
 
 #include <algorithm>
 #include <cmath>
@@ -189,7 +190,9 @@ torch::Tensor GateLoopBlock::forward(torch::Tensor x, GateLoopStates* states) {
         order_ == GateLoopOrder::one_by_one
             ? unit_norm(x, layer.norm->parameters()[0], std::sqrt(static_cast<double>(x.size(-1))))
             : layer.norm->forward(x, {});
-    const torch::Tensor qkva = layers_[i].to_qkva(normed);
+    const torch::Tensor qkva = order_ == GateLoopOrder::one_by_one
+                                   ? linear_product(normed, layer.to_qkva->weight)
+                                   : nn::Linear(layer.to_qkva)(normed);
     x = x + gate_loop(qkva, order_, states != nullptr ? &(*states)[i] : nullptr);
   }
   return x;

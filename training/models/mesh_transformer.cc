@@ -1,5 +1,6 @@
 #include "decoder_layers.h"
 #include "gate_loop.h"
+#include "linear_function.h"
 #include "mesh_transformer_parts.h"
 #include "text_encoder.h"
 
@@ -161,7 +162,10 @@ torch::Tensor MeshTransformerImpl::first_token(const Text& text, std::int64_t ba
 
 torch::Tensor MeshTransformerImpl::face_tokens(const torch::Tensor& embedded_codes) {
   const torch::Tensor faces = embedded_codes.unflatten(1, {-1, config_.codes_of_face()}).flatten(2);
-  return face_norm_->forward(face_projection_->forward(faces));
+  const torch::Tensor projected =
+      config_.compat ? face_projection_->forward(faces)
+                     : linear_product(faces, face_projection_->weight, face_projection_->bias);
+  return face_norm_->forward(projected);
 }
 
 // What the fine decoder sees: before each face what the coarse one made of those before it, then
@@ -263,7 +267,7 @@ torch::Tensor MeshTransformerImpl::packed_loss(const torch::Tensor& codes,
   const std::int64_t more = (16 - to_logits_->weight.size(0) % 16) % 16;
   const torch::Tensor weight = torch::pad(to_logits_->weight, {0, 0, 0, more});
   const torch::Tensor bias = torch::pad(to_logits_->bias, {0, more}, "constant", -1e30);
-  const torch::Tensor logits = torch::linear(made.index_select(0, there(picked)), weight, bias);
+  const torch::Tensor logits = linear_product(made.index_select(0, there(picked)), weight, bias);
   return F::cross_entropy(logits, labels);
 }
 
