@@ -1,6 +1,7 @@
 // From options to a run: ranks, loaders, trackers, progress, and what is printed at the end.
 #include "tools/train_run.h"
 
+#include "tools/kept_memory.h"
 #include "tools/progress.h"
 
 #include <millrace/pipeline/error.h>
@@ -195,6 +196,7 @@ TrainingData::TrainingData(const TrainOptions& o, const Place& place, const AnyD
 
 int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& body) {
   const StopSignal stop(patience_before_the_loop);
+  keep_freed_memory();
   const std::optional<Ranks> ranks = ranks_from_environment();
   if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // rank 0 speaks
   Place place;
