@@ -79,7 +79,7 @@ void Report::output(const std::string& name, const torch::Tensor& ours,
 }
 
 void Report::compare_all(const std::string& what, const NamedTensors& ours,
-                         const NamedTensors& wanted, double limit, double floor) {
+                         const NamedTensors& wanted, double limit, double floor, bool as_one) {
   std::map<std::string, torch::Tensor> by_name;
   for (const auto& [name, tensor] : ours) by_name.emplace(name, tensor);
   double largest = 0;
@@ -110,7 +110,7 @@ void Report::compare_all(const std::string& what, const NamedTensors& ours,
     if (tensor.defined() && length(tensor) > floor * largest)
       failure(c10::str(what, ": ", name, " is left over"));
   }
-  if (tolerance_.as_trained) {
+  if (as_one) {
     worst = std::sqrt(difference_square / std::max(wanted_square, 1e-24));
     worst_name = c10::str(worst_name, ", all as one vector");
   }
@@ -121,12 +121,17 @@ void Report::gradients(const std::string& tag, const NamedTensors& ours, const N
                        bool other_order) {
   if (wanted.empty()) return;
   compare_all("gradients " + tag, ours, wanted, tolerance_.gradient,
-              tolerance_.zero * (other_order ? 10 : 1));
+              tolerance_.zero * (other_order ? 10 : 1), tolerance_.as_trained);
+}
+
+void Report::all_gradients(const std::string& tag, const NamedTensors& ours,
+                           const NamedTensors& wanted) {
+  compare_all("gradients " + tag, ours, wanted, tolerance_.gradient, 10 * tolerance_.zero, true);
 }
 
 void Report::tensors(const std::string& what, const NamedTensors& ours,
                      const NamedTensors& wanted) {
-  compare_all(what, ours, wanted, tolerance_.step, 0);
+  compare_all(what, ours, wanted, tolerance_.step, 0, tolerance_.as_trained);
 }
 
 }  // namespace millrace

@@ -46,6 +46,8 @@ class Report {
   // both sides, pass: e.g. of a bias before a norm that takes it away again.
   void gradients(const std::string& tag, const NamedTensors& ours, const NamedTensors& wanted,
                  bool other_order = false);
+  // Likewise, all as one vector: of a model that takes sums in another order than Python.
+  void all_gradients(const std::string& tag, const NamedTensors& ours, const NamedTensors& wanted);
   // Likewise for parameters after optimizer steps, and for buffers.
   void tensors(const std::string& what, const NamedTensors& ours, const NamedTensors& wanted);
   void failure(const std::string& why);
@@ -58,7 +60,7 @@ class Report {
   void line(const std::string& name, double absolute, double relative, double limit,
             const std::string& remark = "");
   void compare_all(const std::string& what, const NamedTensors& ours, const NamedTensors& wanted,
-                   double limit, double floor);
+                   double limit, double floor, bool as_one);
 
   std::string file_;
   Tolerance tolerance_;

@@ -62,6 +62,7 @@ class LfqImpl : public torch::nn::Module {
   torch::Tensor decode(const torch::Tensor& indices);
 
   void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
+  void set_factored_entropies(bool factored) { options_.factored_entropies = factored; }
 
  private:
   torch::Tensor project_in(const torch::Tensor& x);

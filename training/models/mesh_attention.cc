@@ -78,13 +78,8 @@ class FaceAttentionBlock::Linear : public nn::Module {
                         .permute({2, 0, 3, 1, 4})
                         .unbind(0);
     const torch::Tensor absent = mask.logical_not().unsqueeze(1).unsqueeze(-1);
-    // One head of keys and values is the same for all heads of queries.
-    const torch::Tensor k = taylor_series(kv[0]).masked_fill(absent, 0);
-    const torch::Tensor v = kv[1].masked_fill(absent, 0);
-    const torch::Tensor products = torch::einsum("bhnd,bhne->bhde", {k, v});
-    // In the package's order: the gradients of queries and keys cancel almost.
-    const torch::Tensor sums = torch::einsum("bhnd,bhmd->bhn", {q, k}).clamp_min(1e-5);
-    torch::Tensor out = torch::einsum("bhnd,bhde,bhn->bhne", {q, products, sums.reciprocal()});
+    torch::Tensor out =
+        attend(q, taylor_series(kv[0]).masked_fill(absent, 0), kv[1].masked_fill(absent, 0));
     if (to_gates_) out = out * to_gates_->forward(x).sigmoid().transpose(1, 2).unsqueeze(-1);
     out = out.transpose(1, 2).flatten(2);
     if (!to_out_) return out;
@@ -92,6 +87,21 @@ class FaceAttentionBlock::Linear : public nn::Module {
   }
 
  private:
+  // [batch, heads, faces, dim] each. In the package's order: the gradients of queries and keys
+  // cancel almost.
+  torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k,
+                       const torch::Tensor& v) const {
+    if (config_.one_headed_kv) {  // all heads of queries see the same
+      const torch::Tensor keys = k.squeeze(1),
+                          products = torch::einsum("bnd,bne->bde", {keys, v.squeeze(1)});
+      const torch::Tensor sums = torch::einsum("bhnd,bmd->bhn", {q, keys}).clamp_min(1e-5);
+      return torch::einsum("bhnd,bde,bhn->bhne", {q, products, sums.reciprocal()});
+    }
+    const torch::Tensor products = torch::einsum("bhnd,bhne->bhde", {k, v});
+    const torch::Tensor sums = torch::einsum("bhnd,bhmd->bhn", {q, k}).clamp_min(1e-5);
+    return torch::einsum("bhnd,bhde,bhn->bhne", {q, products, sums.reciprocal()});
+  }
+
   LinearAttentionConfig config_;
   std::shared_ptr<ScaledNorm> norm_;
   nn::Linear to_q_, to_kv_, to_gates_{nullptr}, to_out_{nullptr};
@@ -138,14 +148,18 @@ class Rotary : public nn::Module {
     torch::Tensor cosine = angles.cos(), sine = angles.sin();
     const torch::Tensor q_cosine = cosine.narrow(0, keys - queries, queries);
     const torch::Tensor q_sine = sine.narrow(0, keys - queries, queries);
-    q = q * q_cosine + rotate_half(q) * q_sine;
-    k = k * cosine + rotate_half(k) * sine;
-    if (!use_xpos_) return;
+    if (!use_xpos_) {
+      q = q * q_cosine + rotate_half(q) * q_sine;
+      k = k * cosine + rotate_half(k) * sine;
+      return;
+    }
     const torch::Tensor power = (places - keys / 2) / scale_base_;
     torch::Tensor scale = torch::pow(scale_.to(places.device()), power.unsqueeze(1));
     scale = torch::cat({scale, scale}, -1);
-    q = q * scale.narrow(0, keys - queries, queries);
-    k = k / scale;
+    const torch::Tensor q_scale = scale.narrow(0, keys - queries, queries);
+    const torch::Tensor k_scale = scale.reciprocal();
+    q = q * q_cosine * q_scale + rotate_half(q) * q_sine * q_scale;
+    k = k * cosine * k_scale + rotate_half(k) * sine * k_scale;
   }
 
  private:

@@ -1,13 +1,11 @@
 #include "mesh_attention.h"
+#include "mesh_autoencoder_parts.h"
 #include "mesh_decoder.h"
 #include "mesh_face_edges.h"
-#include "mesh_features.h"
-#include "mesh_graph.h"
 #include "recompute.h"
 #include "residual_quantizer.h"
 
 #include <millrace/pipeline/error.h>
-#include <millrace/training/models/mesh_autoencoder.h>
 #include <millrace/training/models/module_tensors.h>
 
 #include <algorithm>
@@ -18,27 +16,6 @@
 namespace millrace {
 
 namespace nn = torch::nn;
-
-// Faces that are there stand one after the other, mesh by mesh; so do the pairs that touch.
-struct MeshAutoencoderImpl::Graph {
-  torch::Tensor faces;  // [batch, faces, corners]
-  torch::Tensor mask;   // [batch, faces]
-  torch::Tensor pairs;  // [pairs, 2], numbers of faces in their own mesh
-  std::vector<std::int64_t> first_face, first_pair;  // of each mesh, and the end
-  FaceFeatures features;
-
-  torch::Tensor rows(const torch::Tensor& of_faces, std::int64_t begin, std::int64_t count) const {
-    const std::int64_t first = first_face[static_cast<std::size_t>(begin)];
-    return of_faces.narrow(0, first, first_face[static_cast<std::size_t>(begin + count)] - first);
-  }
-  RowLists neighbours(std::int64_t begin, std::int64_t count) const;
-};
-
-struct MeshAutoencoderImpl::Encoded {
-  torch::Tensor features;  // [batch, faces, corners * dim_codebook]
-  torch::Tensor codes;     // [batch, faces * corners, quantizers]
-  torch::Tensor losses;    // [quantizers]
-};
 
 namespace {
 
@@ -63,7 +40,7 @@ void check_indices(const torch::Tensor& given, std::int64_t end, const char* wha
 
 }  // namespace
 
-RowLists MeshAutoencoderImpl::Graph::neighbours(std::int64_t begin, std::int64_t count) const {
+torch::Tensor MeshAutoencoderImpl::Graph::pairs_of(std::int64_t begin, std::int64_t count) const {
   std::vector<torch::Tensor> shifted;
   for (auto mesh = static_cast<std::size_t>(begin); mesh < static_cast<std::size_t>(begin + count);
        ++mesh) {
@@ -72,7 +49,11 @@ RowLists MeshAutoencoderImpl::Graph::neighbours(std::int64_t begin, std::int64_t
     check_indices(own, first_face[mesh + 1] - first_face[mesh], "in face_edges, face");
     shifted.push_back(own + (first_face[mesh] - first_face[static_cast<std::size_t>(begin)]));
   }
-  const torch::Tensor all = torch::cat(shifted);
+  return torch::cat(shifted);
+}
+
+RowLists MeshAutoencoderImpl::Graph::neighbours(std::int64_t begin, std::int64_t count) const {
+  const torch::Tensor all = pairs_of(begin, count);
   const std::int64_t faces_here = first_face[static_cast<std::size_t>(begin + count)] -
                                   first_face[static_cast<std::size_t>(begin)];
   return {all.select(1, 0), all.select(1, 1), faces_here, faces_here};
@@ -118,6 +99,7 @@ MeshAutoencoderImpl::MeshAutoencoderImpl(MeshAutoencoderConfig config)
   project_dim_codebook_ = register_module("project_dim_codebook", nn::Linear(dim, coded));
   encoder_parameters_ = parameters();
   quantizer_ = register_module("quantizer", make_residual_quantizer(c));
+  set_in_order(c.compat);
   const std::size_t before_decoder = parameters().size();
   register_module("decoder_attn_blocks",
                   attention(c.attn_decoder_depth, coded, decoder_attention_));
@@ -145,6 +127,11 @@ MeshAutoencoderImpl::MeshAutoencoderImpl(MeshAutoencoderConfig config)
 
 void MeshAutoencoderImpl::set_draws(std::shared_ptr<Draws> draws) {
   quantizer_->set_draws(std::move(draws));
+}
+
+void MeshAutoencoderImpl::set_in_order(bool in_order) {
+  in_order_ = in_order;
+  quantizer_->set_in_order(in_order);
 }
 
 Codebook MeshAutoencoderImpl::codebook() {
@@ -272,6 +259,7 @@ torch::Tensor MeshAutoencoderImpl::decode(const torch::Tensor& quantized,
 
 MeshLoss MeshAutoencoderImpl::loss(const Meshes& meshes) {
   const Graph graph = graph_of(meshes);
+  if (in_order_) return loss_in_order(graph);
   const Encoded encoded = quantize(graph, encode(graph));
   const torch::Tensor sums = in_groups(
       [this, graph](const torch::Tensor& rows, std::int64_t begin) {

@@ -67,6 +67,11 @@ class MeshAutoencoderImpl : public torch::nn::Module {
   // largest mesh, for a third more time. The same losses and gradients but for rounding.
   void set_faces_at_once(std::int64_t faces) { faces_at_once_ = faces; }
 
+  // Python's own order of operations in loss(): more work and memory (all of a batch is filled up,
+  // and there is a table of vertices by codes), but the same numbers to the last bit. With compat
+  // unless told.
+  void set_in_order(bool in_order);
+
   MeshLoss loss(const Meshes& meshes);
   MeshValidation validate(const Meshes& meshes);
   // int64 [batch, faces * 3 (or 4), quantizers], filled up with pad_id. In eval mode and without
@@ -95,8 +100,14 @@ class MeshAutoencoderImpl : public torch::nn::Module {
   torch::Tensor likeliest(const torch::Tensor& quantized, const torch::Tensor& mask);
   std::int64_t meshes_at_once(const torch::Tensor& mask) const;
 
+  // In mesh_autoencoder_in_order.cc: as encode() and decode(), but padded: [batch, faces, ...].
+  MeshLoss loss_in_order(const Graph& graph);
+  torch::Tensor encode_in_order(const Graph& graph);
+  torch::Tensor decode_in_order(const torch::Tensor& quantized, const torch::Tensor& mask);
+
   MeshAutoencoderConfig config_;
   std::int64_t faces_at_once_ = 8192;
+  bool in_order_ = false;
   torch::nn::Embedding coor_embed_, angle_embed_, area_embed_, normal_embed_;
   torch::nn::Linear project_in_{nullptr}, project_dim_codebook_{nullptr};
   torch::nn::LayerNorm encoder_norm_{nullptr}, decoder_norm_{nullptr};

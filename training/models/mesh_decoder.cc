@@ -71,9 +71,13 @@ torch::Tensor FaceResnetBlockImpl::excite(const torch::Tensor& x, const PackedMe
   } else {
     mean = x.mean(2);
   }
-  const torch::Tensor factors = project(excite_, torch::silu(project(squeeze_, mean))).sigmoid();
-  if (!packed.defined()) return factors.unsqueeze(-1);
-  return packed.members.to(factors.scalar_type()).matmul(factors).t().unsqueeze(0);
+  const torch::Tensor each = factors(mean);
+  if (!packed.defined()) return each.unsqueeze(-1);
+  return packed.members.to(each.scalar_type()).matmul(each).t().unsqueeze(0);
+}
+
+torch::Tensor FaceResnetBlockImpl::factors(const torch::Tensor& mean) {
+  return project(excite_, torch::silu(project(squeeze_, mean))).sigmoid();
 }
 
 torch::Tensor FaceResnetBlockImpl::forward(const torch::Tensor& x, const PackedMeshes& packed) {
@@ -81,6 +85,25 @@ torch::Tensor FaceResnetBlockImpl::forward(const torch::Tensor& x, const PackedM
   y = block(second_, y, packed);
   const torch::Tensor residual = residual_ ? residual_->forward(x) : x;
   return torch::addcmul(residual, y, excite(y, packed));
+}
+
+torch::Tensor FaceResnetBlockImpl::block_in_order(nn::Conv1d& conv, const torch::Tensor& x,
+                                                  const torch::Tensor& absent) {
+  const torch::Tensor y = conv->forward(x.masked_fill(absent, 0)).masked_fill(absent, 0);
+  const auto of_channels = nn::functional::NormalizeFuncOptions().dim(1).eps(1e-4);
+  const torch::Tensor normed =
+      nn::functional::normalize(y, of_channels) * std::sqrt(static_cast<double>(y.size(1)));
+  return torch::dropout(torch::silu(normed), dropout_, is_training());
+}
+
+torch::Tensor FaceResnetBlockImpl::forward_in_order(const torch::Tensor& x,
+                                                    const torch::Tensor& mask) {
+  const torch::Tensor absent = mask.logical_not();
+  const torch::Tensor residual = residual_ ? residual_->forward(x) : x;
+  torch::Tensor y = block_in_order(first_, x, absent);
+  y = block_in_order(second_, y, absent).masked_fill(absent, 0);
+  const torch::Tensor mean = y.sum(2) / mask.to(torch::kFloat32).sum(2).clamp_min(1e-5);
+  return y * factors(mean).unsqueeze(-1) + residual;
 }
 
 }  // namespace millrace

@@ -22,14 +22,18 @@ torch::Tensor discretize(const torch::Tensor& t, double low, double high, std::i
 }
 
 // The weights of the bins around the right one, which is in the middle.
-std::vector<float> blur(double sigma) {
-  if (!(sigma > 0)) return {1};
+torch::Tensor blur_weights(double sigma) {
+  if (!(sigma > 0)) return torch::ones({1});
   auto width = static_cast<std::int64_t>(std::ceil(sigma * 5));
   width += (width + 1) % 2;
   const std::int64_t half = width / 2;
   const torch::Tensor distance = torch::arange(-half, half + 1, torch::kFloat32);
-  torch::Tensor weights = torch::exp(-distance.square() / (2 * sigma * sigma));
-  weights = weights / weights.sum().clamp_min(1e-12);
+  const torch::Tensor weights = torch::exp(-distance.square() / (2 * sigma * sigma));
+  return F::normalize(weights, F::NormalizeFuncOptions().dim(-1).p(1));
+}
+
+std::vector<float> blur(double sigma) {
+  const torch::Tensor weights = blur_weights(sigma);
   return {weights.data_ptr<float>(), weights.data_ptr<float>() + weights.numel()};
 }
 
@@ -147,6 +151,24 @@ torch::Tensor coordinate_loss(const torch::Tensor& hidden, const torch::Tensor& 
   return CoordinateLoss::apply(hidden.to(torch::kFloat32), weight, bias, bins,
                                config.num_discrete_coors, blur(config.bin_smooth_blur_sigma),
                                torch::GradMode::is_enabled());
+}
+
+torch::Tensor coordinate_loss_in_order(const torch::Tensor& logits, const torch::Tensor& bins,
+                                       const torch::Tensor& mask,
+                                       const MeshAutoencoderConfig& config) {
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const torch::Tensor log_p =
+      logits.to(torch::kFloat32).permute({0, 3, 1, 2}).flatten(2).log_softmax(1);
+  torch::Tensor target = torch::zeros_like(log_p).scatter(1, bins.flatten(1).unsqueeze(1), 1);
+  const torch::Tensor weights = blur_weights(config.bin_smooth_blur_sigma).to(target.device());
+  if (weights.size(0) > 1) {
+    const std::int64_t places = target.size(2);
+    target = F::conv1d(target.transpose(1, 2), weights.expand({places, 1, -1}),
+                       F::Conv1dFuncOptions().padding(weights.size(0) / 2).groups(places))
+                 .transpose(1, 2);
+  }
+  const torch::Tensor each = (-target * log_p).sum(1);
+  return each.index({mask.repeat_interleave(config.coordinates(), 1)}).mean();
 }
 
 torch::Tensor likeliest_bins(const torch::Tensor& hidden, const torch::Tensor& weight,

@@ -67,10 +67,28 @@ SageConvImpl::SageConvImpl(std::int64_t in, std::int64_t out, const SageConvConf
   }
 }
 
+torch::Tensor SageConvImpl::said(const torch::Tensor& x) {
+  return project_ ? project(project_, x).relu() : x;
+}
+
 torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const RowLists& neighbours) {
-  const torch::Tensor said = project_ ? project(project_, x).relu() : x;
-  torch::Tensor y =
-      project(left_, config_.aggr == "mean" ? neighbours.mean(said) : neighbours.sum(said));
+  return combined(config_.aggr == "mean" ? neighbours.mean(said(x)) : neighbours.sum(said(x)), x);
+}
+
+torch::Tensor SageConvImpl::forward_in_order(const torch::Tensor& x, const torch::Tensor& from,
+                                             const torch::Tensor& to) {
+  const torch::Tensor messages = said(x).index_select(0, from);
+  torch::Tensor heard = torch::zeros({x.size(0), messages.size(1)}, x.options())
+                            .scatter_add(0, to.unsqueeze(1).expand_as(messages), messages);
+  if (config_.aggr == "mean") {
+    const torch::Tensor count = torch::bincount(to, {}, x.size(0)).to(x.scalar_type()).clamp_min(1);
+    heard = heard / count.unsqueeze(1).expand_as(heard);
+  }
+  return combined(heard, x);
+}
+
+torch::Tensor SageConvImpl::combined(const torch::Tensor& heard, const torch::Tensor& x) {
+  torch::Tensor y = project(left_, heard);
   if (right_) y = y + project(right_, x);
   if (!config_.normalize) return y;
   return torch::nn::functional::normalize(y, torch::nn::functional::NormalizeFuncOptions().dim(-1));

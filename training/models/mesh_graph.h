@@ -39,8 +39,15 @@ class SageConvImpl : public torch::nn::Module {
  public:
   SageConvImpl(std::int64_t in, std::int64_t out, const SageConvConfig& config);
   torch::Tensor forward(const torch::Tensor& x, const RowLists& neighbours);
+  // Pair i: what face from[i] says goes to face to[i]. Every sum in Python's order.
+  torch::Tensor forward_in_order(const torch::Tensor& x, const torch::Tensor& from,
+                                 const torch::Tensor& to);
 
  private:
+  // What neighbours say before it is averaged, and what is made of the average.
+  torch::Tensor said(const torch::Tensor& x);
+  torch::Tensor combined(const torch::Tensor& heard, const torch::Tensor& x);
+
   SageConvConfig config_;
   torch::nn::Linear project_{nullptr}, left_{nullptr}, right_{nullptr};
 };

@@ -43,6 +43,9 @@ class ResidualLfq : public ResidualQuantizer {
     for (Lfq& layer : layers_) layer->set_draws(draws);
     ResidualQuantizer::set_draws(std::move(draws));
   }
+  void set_in_order(bool in_order) override {
+    for (Lfq& layer : layers_) layer->set_factored_entropies(!in_order);
+  }
 
  protected:
   Quantized quantize(std::int64_t which, const torch::Tensor& x,

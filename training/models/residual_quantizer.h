@@ -30,6 +30,8 @@ class ResidualQuantizer : public torch::nn::Module {
   torch::Tensor decode(const torch::Tensor& indices);
 
   virtual void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
+  // Whether every sum is taken in Python's order.
+  virtual void set_in_order(bool /*in_order*/) {}
   // Null where there is nothing that follows the features.
   virtual Codebook codebook() { return nullptr; }
 
