@@ -3,9 +3,12 @@
 
 #include <millrace/pipeline/error.h>
 #include <millrace/training/checkpoint.h>
+#include <millrace/training/models/nuwa_vqgan.h>
+#include <millrace/training/models/packed_layers.h>
 #include <millrace/training/models/vgg16.h>
 #include <millrace/training/models/vqgan.h>
 
+#include <algorithm>
 #include <string>
 
 #include <torch/torch.h>
@@ -33,6 +36,54 @@ TEST(Vqgan, CodesGiveTheReconstructionBack) {
     EXPECT_LT(codes.indices.max().item<std::int64_t>(), 64);
     EXPECT_TRUE(torch::allclose(model->decode_indices(codes.indices), whole, 1e-5, 1e-6));
   }
+}
+
+void expect_own_codes(PictureVaeImpl& model, const torch::Tensor& pictures) {
+  torch::NoGradGuard no_grad;
+  model.eval();
+  const auto encode = model.packed_encoder();
+  for (std::int64_t count : {pictures.size(0), std::int64_t{1}}) {
+    const torch::Tensor some = pictures.narrow(0, 0, count);
+    EXPECT_TRUE(torch::equal(encode(some), model.encode(some).indices)) << count;
+  }
+}
+
+TEST(Vqgan, PackedEncoderGivesTheModelsOwnCodes) {
+  for (bool lookup_free : {true, false}) {
+    torch::manual_seed(7);
+    VqganConfig config = tiny();
+    config.lookup_free_quantization = lookup_free;
+    config.num_resnet_blocks = {1};
+    expect_own_codes(*Vqgan(config), torch::rand({5, 3, 32, 48}));
+  }
+  NuwaVqganConfig config{.dim = 64,
+                         .image_size = 128,
+                         .num_layers = 3,
+                         .attn_dim_head = 16,
+                         .attn_heads = 2,
+                         .use_vgg_and_gan = false,
+                         .vq = {.codebook_size = 64, .codebook_dim = 32, .use_cosine_sim = true}};
+  expect_own_codes(*NuwaVqgan(config), torch::rand({3, 3, 128, 128}));
+}
+
+// Every feature lies on the border between two codes: which side it is on is rounding alone.
+TEST(Vqgan, PackedEncoderDecidesNothingByItsOwnRounding) {
+  torch::NoGradGuard no_grad;
+  torch::manual_seed(8);
+  torch::nn::Sequential layers(
+      torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 5).padding(2)),
+      torch::nn::Conv2d(torch::nn::Conv2dOptions(64, 64, 4).stride(2).padding(1)),
+      torch::nn::LeakyReLU(torch::nn::LeakyReLUOptions().negative_slope(0.1)));
+  const torch::Tensor pictures = torch::rand({2, 3, 64, 64});
+  const torch::Tensor border = layers->forward(pictures);
+  double most = 0;
+  const PackedEncoder encoder(layers, [&](const torch::Tensor& features) {
+    const torch::Tensor above = (features - border) / border.abs().mean();
+    most = std::max(most, above.abs().max().item<double>());
+    return ChosenCodes{.indices = above.gt(0).to(torch::kInt64), .margins = above.abs()};
+  });
+  EXPECT_EQ(encoder(pictures).sum().item<std::int64_t>(), 0);
+  EXPECT_LT(most, 1e-4);  // the same sums, but for their order
 }
 
 // What parity_check sees as rounding errors only, which grow where codes are close to each other.

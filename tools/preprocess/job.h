@@ -19,8 +19,6 @@ class App;
 
 namespace millrace {
 
-class TokenStage;
-
 // The flags that every subcommand has.
 struct RunOptions {
   std::filesystem::path out;
@@ -55,11 +53,9 @@ struct Job {
   // texts refused.
   std::string main_field{};
   std::string text_hint{};
-  std::int64_t varying_shard_rows = 0;        // files per shard where rows vary in size
-  std::vector<std::string> binary{};          // fields that hold files as they are
-  std::shared_ptr<const TokenStage> stage{};  // if any: turns `stage_field` into "tokens"
-  std::string stage_field{};
-  DType stage_dtype = DType::int64;
+  std::int64_t varying_shard_rows = 0;  // files per shard where rows vary in size
+  std::vector<std::string> binary{};    // fields that hold files as they are
+  bool slow_rows = false;  // a model makes them: few to a shard, so that little is done twice
 };
 
 // One per subcommand: declares its own flags, and makes the job once they are parsed.

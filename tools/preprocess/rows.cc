@@ -1,7 +1,5 @@
 #include "tools/preprocess/rows.h"
 
-#include <millrace/datasets/token_stage.h>
-
 #include <algorithm>
 
 namespace millrace {
@@ -28,12 +26,7 @@ std::vector<int> kept_fields(const Job& job, CacheFormat format) {
 Schema schema_of(const Job& job, const std::vector<int>& kept) {
   std::vector<Field> fields;
   for (int i : kept) {
-    Field field = job.data->schema()[i];
-    if (job.stage != nullptr && field.name == job.stage_field) {
-      field = {
-          .name = "tokens", .dtype = job.stage_dtype, .shape = job.stage->token_shape(field.shape)};
-    }
-    fields.push_back(field);
+    fields.push_back(job.data->schema()[i]);
   }
   return Schema(fields);
 }
@@ -85,15 +78,9 @@ RowMaker::RowMaker(const Job& job, CacheFormat format)
 std::int64_t RowMaker::batch_size(std::int64_t samples) const {
   constexpr std::int64_t wanted_bytes = 4 << 20;
   std::int64_t bytes = row_bytes(job_.data->schema());
-  if (bytes < 0) return std::clamp<std::int64_t>(samples, 1, 8);
+  if (bytes < 0 || job_.slow_rows) return std::clamp<std::int64_t>(samples, 1, 8);
   return std::clamp<std::int64_t>(wanted_bytes / std::max<std::int64_t>(bytes, 1), 1,
                                   std::min<std::int64_t>(samples, 256));
-}
-
-void RowMaker::take(const Batch& batch) {
-  batch_ = &batch;
-  if (job_.stage == nullptr || batch.size() == 0) return;
-  tokens_ = narrowed(job_.stage->encode(batch[job_.stage_field]), job_.stage_dtype);
 }
 
 std::span<const Array> RowMaker::row(std::int64_t number) {
@@ -101,9 +88,7 @@ std::span<const Array> RowMaker::row(std::int64_t number) {
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const Field& field = loaded[kept_[i]];
     Array& to = row_[i];
-    if (job_.stage != nullptr && field.name == job_.stage_field) {
-      to = tokens_.row(number);
-    } else if (field.is_fixed()) {
+    if (field.is_fixed()) {
       to = (*batch_)[field.name].row(number);
     } else {
       to = batch_->list(field.name)[static_cast<std::size_t>(number)];

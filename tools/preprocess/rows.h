@@ -1,5 +1,4 @@
-// Batches to the rows of a cache: fields as they were loaded, or through a token stage. An array
-// file has room for one field.
+// Batches to the rows of a cache, fields as they were loaded. An array file has room for one field.
 #pragma once
 
 #include "tools/preprocess/job.h"
@@ -25,7 +24,7 @@ class RowMaker {
   std::int64_t batch_size(std::int64_t samples) const;
 
   // The batch must stay until the last row() of it.
-  void take(const Batch& batch);
+  void take(const Batch& batch) { batch_ = &batch; }
   std::span<const Array> row(std::int64_t number);
 
  private:
@@ -33,7 +32,6 @@ class RowMaker {
   std::vector<int> kept_;  // fields of the data set
   Schema schema_;
   const Batch* batch_ = nullptr;
-  Array tokens_;
   std::vector<Array> row_;
 };
 

@@ -129,7 +129,7 @@ Targets::Targets(const Job& job, const RunOptions& options, const Schema& schema
                      .fresh = options.fresh};
   bool fixed = std::ranges::all_of(schema, &Field::is_fixed);
   if (cache.shard_rows == 0 && !fixed) cache.shard_rows = job.varying_shard_rows;
-  if (cache.shard_rows == 0 && job.stage != nullptr) cache.shard_rows = token_shard_rows(sources);
+  if (cache.shard_rows == 0 && job.slow_rows) cache.shard_rows = token_shard_rows(sources);
   std::vector<SplitPart> parts = parse_split(options.split);
   if (parts.empty()) {
     targets_.push_back({.path = options.out, .part = {}, .sources = sources});

@@ -18,7 +18,6 @@ struct TokenModelOptions {
   // beside it.
   std::filesystem::path config{};
   std::string weights{};  // "ema", "model", or empty: the moving average if there is one
-  int threads = 1;
 };
 
 // Pictures and clips.

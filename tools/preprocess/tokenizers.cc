@@ -1,4 +1,5 @@
 // The library millrace_tokenizers: trained models that make tokens.
+#include "tools/kept_memory.h"
 #include "tools/preprocess/mesh_tokens.h"
 #include "tools/preprocess/model_weights.h"
 #include "tools/preprocess/mulan_embeddings.h"
@@ -11,13 +12,9 @@
 #include <millrace/training/models/video_tokenizer.h>
 #include <millrace/training/models/vqgan.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <mutex>
+#include <functional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -33,11 +30,11 @@ namespace {
   throw Error(why).at(path.string()).kind(ErrorKind::usage);
 }
 
-// Each sample is run alone, on one thread, and as many samples at once as there are threads: what a
-// sample becomes does not depend on its neighbours, so a cache that was interrupted is the same.
+// Samples are run one by one, each on the thread that calls: what a sample becomes does not depend
+// on its neighbours or on how many threads there are.
 class Tokenizer : public TokenModel, public PictureTokens {
  public:
-  Tokenizer(std::string name, int threads) : name_(std::move(name)), threads_(threads) {}
+  explicit Tokenizer(std::string name) : name_(std::move(name)) {}
 
   std::string name() const override { return name_; }
   std::string hash() const override { return hash_; }
@@ -45,29 +42,11 @@ class Tokenizer : public TokenModel, public PictureTokens {
   const PictureTokens* pictures() const override { return this; }
 
   Array encode(const Array& batch) const override {
+    at::init_num_threads();  // takes over the one thread for every operator
     const std::int64_t count = batch.shape()[0];
     const Shape each(std::span(batch.shape().begin() + 1, batch.shape().end()));
     const Array tokens = Array::empty(DType::int64, token_shape(each).with_front(count));
-    std::atomic<std::int64_t> next = 0;
-    std::exception_ptr failure;
-    std::mutex mutex;
-    auto work = [&] {
-      at::init_num_threads();  // takes over the one thread for every operator
-      try {
-        for (std::int64_t i = next++; i < count; i = next++)
-          encode_one(batch.row(i), tokens.row(i));
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-      }
-    };
-    {
-      std::vector<std::jthread> helpers;
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(threads_, count); ++i) {
-        helpers.emplace_back(work);
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
+    for (std::int64_t i = 0; i < count; ++i) encode_one(batch.row(i), tokens.row(i));
     return tokens;
   }
 
@@ -88,7 +67,6 @@ class Tokenizer : public TokenModel, public PictureTokens {
   }
 
   std::string name_;
-  int threads_;
 };
 
 // [height, width, channels], or with frames first.
@@ -116,8 +94,7 @@ void check_side(const PictureTokens& model, const Picture& picture) {
 
 class VideoTokens : public Tokenizer {
  public:
-  VideoTokens(const Value& saved, const TokenModelOptions& options)
-      : Tokenizer("video tokenizer", options.threads) {
+  VideoTokens(const Value& saved, const TokenModelOptions& options) : Tokenizer("video tokenizer") {
     const std::string defaults = VideoTokenizerConfig{}.to_json();
     auto config = VideoTokenizerConfig::from_json(model_configuration(saved, options, defaults));
     if (config.conditional()) {
@@ -176,8 +153,7 @@ class VideoTokens : public Tokenizer {
 
 class VqganTokens : public Tokenizer {
  public:
-  VqganTokens(const Value& saved, const TokenModelOptions& options)
-      : Tokenizer("VQGAN-VAE", options.threads) {
+  VqganTokens(const Value& saved, const TokenModelOptions& options) : Tokenizer("VQGAN-VAE") {
     const std::string defaults = VqganConfig{}.to_json();
     auto config = VqganConfig::from_json(model_configuration(saved, options, defaults));
     config.use_vgg_and_gan = false;
@@ -186,6 +162,7 @@ class VqganTokens : public Tokenizer {
     hash_ = load_parts(model_weights(saved, options), *model_, {"enc_dec.encoders.", "quantizer."},
                        configuration_, options.model);
     model_->eval();
+    encode_ = model_->packed_encoder();
   }
 
   std::int64_t vocabulary() const override { return model_->config().codebook_size; }
@@ -212,20 +189,17 @@ class VqganTokens : public Tokenizer {
   }
 
  protected:
-  torch::Tensor codes_of(const torch::Tensor& pixels) const override {
-    Vqgan model = model_;
-    return model->encode(pixels).indices;
-  }
+  torch::Tensor codes_of(const torch::Tensor& pixels) const override { return encode_(pixels); }
 
  private:
   Vqgan model_{nullptr};
+  std::function<torch::Tensor(const torch::Tensor&)> encode_;
 };
 
 // Frames of a clip all at once: there is nothing between them.
 class NuwaVaeTokens : public Tokenizer {
  public:
-  NuwaVaeTokens(const Value& saved, const TokenModelOptions& options)
-      : Tokenizer("NUWA VAE", options.threads) {
+  NuwaVaeTokens(const Value& saved, const TokenModelOptions& options) : Tokenizer("NUWA VAE") {
     const std::string defaults = NuwaVqganConfig{.layer_mults = {1}}.to_json();
     auto config = NuwaVqganConfig::from_json(model_configuration(saved, options, defaults));
     config.use_vgg_and_gan = false;
@@ -234,6 +208,7 @@ class NuwaVaeTokens : public Tokenizer {
     hash_ = load_parts(model_weights(saved, options), *model_, {"encoders.", "vq."}, configuration_,
                        options.model);
     model_->eval();
+    encode_ = model_->packed_encoder();
   }
 
   std::int64_t vocabulary() const override { return model_->config().vq.codebook_size; }
@@ -250,16 +225,17 @@ class NuwaVaeTokens : public Tokenizer {
 
  protected:
   torch::Tensor codes_of(const torch::Tensor& pixels) const override {
-    NuwaVqgan model = model_;
-    return model->encode(pixels.dim() == 5 ? pixels[0].transpose(0, 1) : pixels).indices;
+    return encode_(pixels.dim() == 5 ? pixels[0].transpose(0, 1) : pixels);
   }
 
  private:
   NuwaVqgan model_{nullptr};
+  std::function<torch::Tensor(const torch::Tensor&)> encode_;
 };
 
 std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
   at::set_num_threads(1);
+  keep_freed_memory();
   const Value saved = read_checkpoint(options.model);
   const Dict weights = model_weights(saved, options);
   if (weights.contains("conv_in.conv.weight")) {

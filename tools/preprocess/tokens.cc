@@ -60,7 +60,7 @@ The tokens of a mesh are a list: [faces * corners * quantizers], face by face.
   // Whether the folder's clips are meant, and not its pictures.
   bool wants_clips(const std::shared_ptr<Pool>& pool) const;
   // What is not given is what the model takes.
-  std::shared_ptr<const TokenModel> open_model(const std::shared_ptr<Pool>& pool);
+  std::shared_ptr<const TokenModel> open_model();
 
   std::string input_, model_, size_, medium_ = "auto", dtype_, config_, weights_;
   std::string short_rule_ = "repeat", text_ = "none";
@@ -122,7 +122,7 @@ Job Tokens::pictures(const std::shared_ptr<Pool>& pool) const {
           .data = folder,
           .source = sources_of(folder.files()),
           .options = {{"medium", "images"}}};
-  job.stage_field = job.main_field = "image";
+  job.main_field = "image";
   return job;
 }
 
@@ -137,7 +137,7 @@ Job Tokens::clips(const std::shared_ptr<Pool>& pool) const {
           .source = sources_of(folder.files()),
           .options = {
               {"medium", "videos"}, {"frames", std::to_string(frames_)}, {"short", short_rule_}}};
-  job.stage_field = job.main_field = "video";
+  job.main_field = "video";
   return job;
 }
 
@@ -157,9 +157,38 @@ Job Tokens::captioned_gifs(const std::shared_ptr<Pool>& pool) const {
           .options = {{"medium", "gifs with texts"},
                       {"frames", std::to_string(frames_)},
                       {"short", short_rule_}}};
-  job.stage_field = job.main_field = "video";
+  job.main_field = "video";
   job.text_hint = "or leave --captions out";
   return job;
+}
+
+// What the stage makes of the main field takes its place. It runs in the loader's tasks, a sample
+// at a time: what a sample becomes does not depend on its neighbours, so a cache that was
+// interrupted is the same.
+void to_tokens(Job& job, const std::shared_ptr<const TokenStage>& stage, DType dtype) {
+  const std::string from = job.main_field;
+  std::vector<Field> fields;
+  for (const Field& field : job.data->schema()) {
+    fields.push_back(field);
+    if (field.name != from) continue;
+    fields.back() = {.name = "tokens", .dtype = dtype, .shape = stage->token_shape(field.shape)};
+  }
+  auto encode = [stage, dtype, from](const Sample& in, Sample& out, const LoadContext&) {
+    for (const Field& field : in.schema()) {
+      if (field.name == from) continue;
+      if (field.text) {
+        out.set_text(field.name, in.text(field.name));
+      } else {
+        out.set(field.name, in[field.name]);
+      }
+    }
+    const Array& sample = in[from];
+    const Array one = sample.reshaped(sample.shape().with_front(1));
+    out.set("tokens", narrowed(stage->encode(one).row(0), dtype));
+  };
+  job.data = map(job.data, Schema(fields), encode);
+  job.main_field = "tokens";
+  job.slow_rows = true;
 }
 
 Job Tokens::meshes(const std::shared_ptr<Pool>& pool,
@@ -221,9 +250,8 @@ bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
   return clips > 0;
 }
 
-std::shared_ptr<const TokenModel> Tokens::open_model(const std::shared_ptr<Pool>& pool) {
-  auto model = open_token_model(
-      {.model = model_, .config = config_, .weights = weights_, .threads = pool->threads()});
+std::shared_ptr<const TokenModel> Tokens::open_model() {
+  auto model = open_token_model({.model = model_, .config = config_, .weights = weights_});
   const PictureTokens* pictures = model->pictures();
   if (pictures == nullptr) return model;
   if (channels_ == 0) channels_ = static_cast<int>(pictures->channels());
@@ -235,7 +263,7 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
   std::shared_ptr<const TokenStage> stage;
   std::shared_ptr<const TokenModel> model;
   if (!model_.ends_with(".npy")) {
-    model = open_model(pool);
+    model = open_model();
     if (model->embeddings() != nullptr) {
       return embeddings_job(input_, medium_, {model, model->embeddings()}, embeddings_, pool);
     }
@@ -245,10 +273,8 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
   if (channels_ == 0) channels_ = 3;
   if (size_.empty()) size_ = "256";
   if (stage == nullptr) {
-    stage = load_codebook(model_, {.patch = patch_,
-                                   .channels = channels_,
-                                   .frames = patch_frames_,
-                                   .threads = pool->threads()});
+    stage =
+        load_codebook(model_, {.patch = patch_, .channels = channels_, .frames = patch_frames_});
   }
   const bool videos = wants_clips(pool);
   if (videos && model != nullptr && !model->pictures()->takes_clips()) {
@@ -257,8 +283,7 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
         .kind(ErrorKind::usage);
   }
   Job job = captions_ ? captioned_gifs(pool) : videos ? clips(pool) : pictures(pool);
-  job.stage = stage;
-  job.stage_dtype = token_dtype(dtype_, stage->vocabulary());
+  to_tokens(job, stage, token_dtype(dtype_, stage->vocabulary()));
   job.options["size"] = to_string(parse_size(size_));
   job.options["channels"] = std::to_string(channels_);
   job.options["model"] = stage->name();

@@ -82,15 +82,14 @@ torch::Tensor LfqImpl::project_in(const torch::Tensor& x) {
   return (y / limit).tanh() * limit;
 }
 
-Quantized LfqImpl::forward(const torch::Tensor& features, const torch::Tensor& counted) {
-  // Always in 32 bits, whatever precision the rest runs in.
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+bool LfqImpl::transposes(const torch::Tensor& features) const {
+  return options_.channel_first.value_or(features.dim() >= 4);
+}
+
+torch::Tensor LfqImpl::vectors(const torch::Tensor& features) {
   torch::Tensor x = features.to(torch::kFloat32);
-  const bool transpose = options_.channel_first.value_or(x.dim() >= 4);
-  std::vector<std::int64_t> outer;  // the shape without the batch and the channels
-  if (transpose) {
+  if (transposes(features)) {
     x = x.movedim(1, -1);
-    outer = x.sizes().slice(1, static_cast<std::size_t>(x.dim()) - 2).vec();
     x = x.reshape({x.size(0), -1, x.size(-1)}).contiguous();
   }
   if (x.size(-1) != options_.dim) {
@@ -98,30 +97,50 @@ Quantized LfqImpl::forward(const torch::Tensor& features, const torch::Tensor& c
         .kind(ErrorKind::usage);
   }
   x = project_in(x);
-  x = x.reshape({x.size(0), x.size(1), options_.num_codebooks, bits_});
+  return x.reshape({x.size(0), x.size(1), options_.num_codebooks, bits_});
+}
 
+torch::Tensor LfqImpl::as_features(const torch::Tensor& of_vectors,
+                                   const torch::Tensor& features) const {
+  torch::Tensor shaped = of_vectors;
+  if (transposes(features)) {
+    std::vector<std::int64_t> shape = features.sizes().vec();
+    shape.erase(shape.begin() + 1);
+    shape.push_back(options_.num_codebooks);
+    shaped = shaped.reshape(shape);
+  }
+  return keep_codebooks_ ? shaped : shaped.squeeze(-1);
+}
+
+Quantized LfqImpl::forward(const torch::Tensor& features, const torch::Tensor& counted) {
+  // Always in 32 bits, whatever precision the rest runs in.
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const torch::Tensor x = vectors(features);
   const torch::Tensor scale = torch::full_like(x, options_.codebook_scale);
   const torch::Tensor signs = torch::where(x > 0, scale, -scale);
   Quantized result;
-  result.indices = ((x > 0).to(torch::kInt64) * mask_).sum(-1);
+  result.indices = as_features(((x > 0).to(torch::kInt64) * mask_).sum(-1), features);
   // Straight through: the value is the sign, the gradient that of the input. It comes before the
   // losses as in the package, so that gradients are summed in its order.
   torch::Tensor codes = is_training() ? x + (signs - x).detach() : signs;
   add_losses(x, signs, counted, result);
   codes = codes.flatten(2);
   if (linear_out_) codes = project(linear_out_, codes);
-  if (transpose) {
-    std::vector<std::int64_t> shape{codes.size(0)};
-    shape.insert(shape.end(), outer.begin(), outer.end());
-    std::vector<std::int64_t> index_shape = shape;
+  if (transposes(features)) {
+    std::vector<std::int64_t> shape = features.sizes().vec();
+    shape.erase(shape.begin() + 1);
     shape.push_back(codes.size(-1));
     codes = codes.reshape(shape).movedim(-1, 1);
-    index_shape.push_back(options_.num_codebooks);
-    result.indices = result.indices.reshape(index_shape);
   }
-  if (!keep_codebooks_) result.indices = result.indices.squeeze(-1);
   result.features = codes;
   return result;
+}
+
+ChosenCodes LfqImpl::choose(const torch::Tensor& features) {
+  const torch::Tensor x = vectors(features);
+  const torch::Tensor length = x.norm(2, -1).clamp_min(1e-12);
+  return {.indices = as_features(((x > 0).to(torch::kInt64) * mask_).sum(-1), features),
+          .margins = as_features(x.abs().amin(-1) / length, features)};
 }
 
 void LfqImpl::add_entropies(const torch::Tensor& input, const torch::Tensor& chosen,

@@ -58,6 +58,8 @@ class LfqImpl : public torch::nn::Module {
 
   // `counted`: bool, [batch, feature vectors of each]; the loss looks at these alone.
   Quantized forward(const torch::Tensor& features, const torch::Tensor& counted = {});
+  // The same indices, in eval mode.
+  ChosenCodes choose(const torch::Tensor& features);
   // The features that stand for `indices`, which have the shape that forward() gave them.
   torch::Tensor decode(const torch::Tensor& indices);
 
@@ -66,6 +68,11 @@ class LfqImpl : public torch::nn::Module {
 
  private:
   torch::Tensor project_in(const torch::Tensor& x);
+  // Features to what has its signs taken: [batch, vectors, codebooks, bits].
+  torch::Tensor vectors(const torch::Tensor& features);
+  bool transposes(const torch::Tensor& features) const;
+  // Of [batch, vectors, codebooks] to the shape of the features that they belong to.
+  torch::Tensor as_features(const torch::Tensor& of_vectors, const torch::Tensor& features) const;
   // Fills the entropies: of those of `input` that are `chosen`, if that is given.
   void add_entropies(const torch::Tensor& input, const torch::Tensor& chosen, Quantized& result);
   // And the loss.

@@ -1,5 +1,6 @@
 #include "eval_mode.h"
 #include "nuwa_vqgan_layers.h"
+#include "packed_layers.h"
 #include "vqgan_layers.h"
 
 #include <millrace/pipeline/error.h>
@@ -81,6 +82,12 @@ void NuwaVqganImpl::check_pictures(const torch::Tensor& pictures) const {
 
 Quantized NuwaVqganImpl::encode(const torch::Tensor& pictures) {
   return vq_->forward(encoders_->forward(pictures));
+}
+
+std::function<torch::Tensor(const torch::Tensor&)> NuwaVqganImpl::packed_encoder() const {
+  return PackedEncoder(encoders_, [vq = vq_](const torch::Tensor& features) {
+    return VectorQuantizer(vq)->choose(features);
+  });
 }
 
 torch::Tensor NuwaVqganImpl::decode(const torch::Tensor& features) {

@@ -26,6 +26,7 @@ class NuwaVqganImpl : public PictureVaeImpl {
 
   void check_pictures(const torch::Tensor& pictures) const override;
   Quantized encode(const torch::Tensor& pictures) override;
+  std::function<torch::Tensor(const torch::Tensor&)> packed_encoder() const override;
   torch::Tensor decode(const torch::Tensor& features) override;
 
   // [codes, dimensions], without projection

@@ -70,8 +70,15 @@ VqganAttentionImpl::VqganAttentionImpl(std::int64_t dim, std::int64_t heads, std
       to_out_(register_module("to_out", nn::Conv2d(nn::Conv2dOptions(heads * dim_head, dim, 1)))) {}
 
 torch::Tensor VqganAttentionImpl::forward(const torch::Tensor& x) {
+  return attend(
+      x, [this](const torch::Tensor& y) { return to_qkv_->forward(y); },
+      [this](const torch::Tensor& y) { return to_out_->forward(y); }, bias(x));
+}
+
+torch::Tensor VqganAttentionImpl::attend(const torch::Tensor& x, const Layer& to_qkv,
+                                         const Layer& to_out, const torch::Tensor& bias) {
   const std::int64_t height = x.size(2), width = x.size(3);
-  std::vector<torch::Tensor> qkv = to_qkv_->forward(x).chunk(3, 1);
+  std::vector<torch::Tensor> qkv = to_qkv(x).chunk(3, 1);
   for (torch::Tensor& t : qkv) t = t.flatten(2).unflatten(1, {heads_, -1});  // b h c n
   // Over the places, not the channels: the package's arithmetic.
   auto unit = [](const torch::Tensor& t) {
@@ -79,12 +86,12 @@ torch::Tensor VqganAttentionImpl::forward(const torch::Tensor& x) {
   };
   torch::Tensor logits =
       torch::einsum("bhci,bhcj->bhij", {unit(qkv[0]), unit(qkv[1])}) * scale_.exp();
-  logits = logits + cpb_->forward(height, x.options());
+  logits = logits + bias;
   torch::Tensor attention = stable_softmax(logits);
   if (dropout_ > 0) attention = torch::dropout(attention, dropout_, is_training());
   torch::Tensor out = torch::einsum("bhij,bhcj->bhci", {attention, qkv[2]});
   out = out.reshape({x.size(0), -1, height, width});
-  return post_norm_->forward(to_out_->forward(out)) + x;
+  return post_norm_->forward(to_out(out)) + x;
 }
 
 }  // namespace millrace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -38,6 +39,14 @@ class VqganAttentionImpl : public torch::nn::Module {
  public:
   VqganAttentionImpl(std::int64_t dim, std::int64_t heads, std::int64_t dim_head, double dropout);
   torch::Tensor forward(const torch::Tensor& x);
+  // With other ways to do the same: see packed_layers.cc.
+  using Layer = std::function<torch::Tensor(const torch::Tensor&)>;
+  torch::Tensor attend(const torch::Tensor& x, const Layer& to_qkv, const Layer& to_out,
+                       const torch::Tensor& bias);
+  // [heads, places, places]
+  torch::Tensor bias(const torch::Tensor& x) { return cpb_->forward(x.size(2), x.options()); }
+  const torch::nn::Conv2d& to_qkv() const { return to_qkv_; }
+  const torch::nn::Conv2d& to_out() const { return to_out_; }
 
  private:
   std::int64_t heads_;

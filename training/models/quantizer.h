@@ -14,6 +14,13 @@ struct Quantized {
   torch::Tensor per_sample_entropy, batch_entropy, commitment;
 };
 
+// Which codes stand for feature vectors, and how clearly: by how much of its length a vector would
+// have to be moved for another code.
+struct ChosenCodes {
+  torch::Tensor indices;  // as in Quantized
+  torch::Tensor margins;  // of the same shape
+};
+
 // Python's linear layer; LibTorch's module adds the bias in another order.
 inline torch::Tensor project(const torch::nn::Linear& linear, const torch::Tensor& x) {
   return torch::linear(x, linear->weight, linear->bias);

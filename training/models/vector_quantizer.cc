@@ -45,6 +45,24 @@ torch::Tensor CodebookImpl::nearest(const torch::Tensor& x) {
   return distances(x, embed_[0]).argmax(-1);
 }
 
+ChosenCodes CodebookImpl::chosen(const torch::Tensor& x) {
+  const torch::Tensor near = distances(x, embed_[0]);
+  ChosenCodes result{.indices = near.argmax(-1), .margins = torch::ones({x.size(0)}, x.options())};
+  if (near.size(1) < 2) return result;
+  // How far it is to where both are as near.
+  const auto [nearness, which] = near.topk(2, -1);
+  const torch::Tensor first = nearness.select(-1, 0), second = nearness.select(-1, 1);
+  const torch::Tensor two = embed_[0].index_select(0, which.flatten()).unflatten(0, which.sizes());
+  const torch::Tensor apart = (two.select(1, 0) - two.select(1, 1)).norm(2, -1).clamp_min(1e-12);
+  if (options_.use_cosine_sim) {
+    result.margins = (first - second) / apart;
+  } else {
+    const torch::Tensor length = x.norm(2, -1).clamp_min(1e-12);
+    result.margins = (second.square() - first.square()) / (2 * apart * length);
+  }
+  return result;
+}
+
 torch::Tensor CodebookImpl::drawn(const torch::Tensor& x) {
   // A few rows at a time, for the table may be large; one table, where a test has recorded one.
   const std::int64_t codes = options_.codebook_size;
@@ -158,13 +176,25 @@ VectorQuantizerImpl::VectorQuantizerImpl(const VectorQuantizerOptions& options)
   codebook_ = register_module("_codebook", Codebook(o));
 }
 
+torch::Tensor VectorQuantizerImpl::vectors(const torch::Tensor& features) {
+  torch::Tensor x = features.to(torch::kFloat32).permute({0, 2, 3, 1}).flatten(1, 2);
+  if (project_in_) x = project(project_in_, x);
+  return options_.use_cosine_sim ? unit(x) : x;
+}
+
+ChosenCodes VectorQuantizerImpl::choose(const torch::Tensor& features) {
+  const torch::Tensor x = vectors(features).flatten(0, 1);
+  codebook_->start(x);
+  const ChosenCodes flat = codebook_->chosen(x);
+  const std::vector<std::int64_t> shape{features.size(0), features.size(2), features.size(3)};
+  return {.indices = flat.indices.reshape(shape), .margins = flat.margins.reshape(shape)};
+}
+
 Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
   // Always in 32 bits, whatever precision the rest runs in.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::int64_t batch = features.size(0), height = features.size(2), width = features.size(3);
-  torch::Tensor x = features.to(torch::kFloat32).permute({0, 2, 3, 1}).flatten(1, 2);
-  if (project_in_) x = project(project_in_, x);
-  if (options_.use_cosine_sim) x = unit(x);
+  const torch::Tensor x = vectors(features);
   Quantized result;
   torch::Tensor codes;
   {

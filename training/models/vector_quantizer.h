@@ -46,6 +46,8 @@ class CodebookImpl : public torch::nn::Module {
   // Which code is nearest to each of [vectors, dim]; or drawn, the nearer the likelier.
   torch::Tensor nearest(const torch::Tensor& x);
   torch::Tensor drawn(const torch::Tensor& x);
+  // As nearest(), and how much nearer than the next.
+  ChosenCodes chosen(const torch::Tensor& x);
   torch::Tensor codes() const { return embed_[0]; }
   void start(const torch::Tensor& x);  // by k-means, unless it has been
   // Codes that have died are replaced by some of `fresh`; unless given, by some of `x`.
@@ -72,11 +74,16 @@ class VectorQuantizerImpl : public torch::nn::Module {
 
   // [batch, channels, height, width]
   Quantized forward(const torch::Tensor& features);
+  // The same indices, in eval mode.
+  ChosenCodes choose(const torch::Tensor& features);
   // [batch, height, width] to features
   torch::Tensor decode(const torch::Tensor& indices);
   Codebook& codebook() { return codebook_; }
 
  private:
+  // [batch, channels, height, width] to [batch, places, codebook_dim]
+  torch::Tensor vectors(const torch::Tensor& features);
+
   VectorQuantizerOptions options_;
   torch::nn::Linear project_in_{nullptr}, project_out_{nullptr};
   Codebook codebook_{nullptr};

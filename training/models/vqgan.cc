@@ -1,3 +1,4 @@
+#include "packed_layers.h"
 #include "vqgan_layers.h"
 
 #include <millrace/pipeline/error.h>
@@ -56,6 +57,13 @@ void VqganImpl::check_pictures(const torch::Tensor& pictures) const {
 Quantized VqganImpl::encode(const torch::Tensor& pictures) {
   const torch::Tensor features = encoder_decoder_->encode(pictures);
   return lfq_ ? lfq_->forward(features) : vq_->forward(features);
+}
+
+std::function<torch::Tensor(const torch::Tensor&)> VqganImpl::packed_encoder() const {
+  return PackedEncoder(
+      encoder_decoder_->encoders(), [lfq = lfq_, vq = vq_](const torch::Tensor& features) {
+        return lfq ? Lfq(lfq)->choose(features) : VectorQuantizer(vq)->choose(features);
+      });
 }
 
 torch::Tensor VqganImpl::decode(const torch::Tensor& features) {

@@ -29,6 +29,7 @@ class VqganImpl : public PictureVaeImpl {
 
   void check_pictures(const torch::Tensor& pictures) const override;
   Quantized encode(const torch::Tensor& pictures) override;
+  std::function<torch::Tensor(const torch::Tensor&)> packed_encoder() const override;
   torch::Tensor decode(const torch::Tensor& features) override;
   torch::Tensor decode_indices(const torch::Tensor& indices);
 

@@ -23,6 +23,7 @@ class ConvBlockImpl : public torch::nn::Module {
  public:
   explicit ConvBlockImpl(torch::nn::Sequential parts);
   torch::Tensor forward(const torch::Tensor& x) { return parts_->forward(x); }
+  const torch::nn::Sequential& parts() const { return parts_; }
 
  private:
   torch::nn::Sequential parts_;  // not registered itself: its name would come between
@@ -34,6 +35,7 @@ class ResidualImpl : public torch::nn::Module {
  public:
   explicit ResidualImpl(torch::nn::Sequential net) : net_(register_module("net", std::move(net))) {}
   torch::Tensor forward(const torch::Tensor& x) { return net_->forward(x) + x; }
+  const torch::nn::Sequential& net() const { return net_; }
 
  private:
   torch::nn::Sequential net_;
@@ -48,6 +50,7 @@ class EncoderDecoderImpl : public torch::nn::Module {
   explicit EncoderDecoderImpl(const VqganConfig& config);
 
   torch::Tensor encode(const torch::Tensor& image) { return encoders_->forward(image); }
+  const torch::nn::Sequential& encoders() const { return encoders_; }
   torch::Tensor decode(const torch::Tensor& features) { return decoders_->forward(features); }
   // Of the last convolution, whose gradient weighs the losses against each other.
   torch::Tensor last_weight() const { return last_->weight; }
