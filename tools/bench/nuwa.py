@@ -7,7 +7,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 # In the proportions of the package's own example, where VAE and transformer have one dim.
-SPEC = {"steps": 3, "warm": 2, "batch": 4, "gifs": 32, "side": 128,
+SPEC = {"steps": 3, "warm": 2, "batch": 4, "gifs": 96, "side": 128,
         "model": {"dim": 128, "max_video_frames": 5, "enc_reversible": True, "dec_reversible": True,
                   "vae": {"dim": 128, "image_size": 128, "channels": 3, "num_layers": 4, "use_vgg_and_gan": False, "vq_kmeans_init": False}}}
 THEIRS, OURS = "nuwa-pytorch, from GIFs", {"millrace, from GIFs": [], "millrace, from codes": ["codes"]}
@@ -18,7 +18,7 @@ OURS_TOKENS = {"nuwa-pytorch, 8 at once, clips/s": ["python"], "preprocess token
 
 
 def gifs(bench, spec):
-    folder = bench.work / f"digits{spec['side']}"
+    folder = bench.work / f"digits{spec['side']}_{spec['gifs']}"
     if not folder.exists():
         subprocess.run([bench.root / "build/release/bin/sample_digits", folder, "--count", str(spec["gifs"]), "--size", str(spec["side"]), "--frames",
                         str(spec["model"]["max_video_frames"])], check=True, stdout=subprocess.DEVNULL)

@@ -76,8 +76,8 @@ class PictureVaeImpl : public torch::nn::Module {
   // Throws an Error that names the size if the model cannot take such pictures.
   virtual void check_pictures(const torch::Tensor& pictures) const = 0;
   virtual Quantized encode(const torch::Tensor& pictures) = 0;
-  // Pictures to indices, of a model in eval mode that is only asked: quicker than encode() on a CPU,
-  // and from several threads at once. What is learnt afterwards does not count.
+  // Pictures to indices, of a model in eval mode that is only asked: quicker than encode() on a
+  // CPU, and from several threads at once. What is learnt afterwards does not count.
   virtual std::function<torch::Tensor(const torch::Tensor&)> packed_encoder() const = 0;
   virtual torch::Tensor decode(const torch::Tensor& features) = 0;
   torch::Tensor reconstruct(const torch::Tensor& pictures);
