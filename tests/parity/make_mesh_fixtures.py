@@ -74,7 +74,7 @@ def own(state):
 
 def forward(model, config, meshes, train):
     model.train(train)
-    out = {"model": "mesh_autoencoder", "config": json.dumps(config)}
+    out = {"model": "mesh_autoencoder", "config": json.dumps(config), "input/train": torch.tensor(int(train))}
     out.update({f"param/{k}": v for k, v in own(model.named_parameters()).items()})
     before = own(model.named_buffers())
     out.update({f"buffer/{k}": v for k, v in before.items()})

@@ -66,19 +66,26 @@ class Run {
     }
   }
 
-  void contrast() {
+  // Every sum in Python's order, or as it trains.
+  void contrast(const std::string& tag, bool in_order) {
     auto draws = fixture_.draws();
     model_->set_draws(draws);
+    model_->set_in_order(in_order);
+    model_->zero_grad(/*set_to_none=*/true);
     const torch::Tensor& sounds = fixture_.tensor("input/wavs");
     const torch::Tensor& texts = fixture_.tensor("input/texts");
     const torch::Tensor loss = model_->loss(model_->latents(sounds, texts));
-    report_.loss("cl", loss, fixture_.tensor("loss/cl"));
+    report_.loss(tag, loss, fixture_.tensor("loss/cl"));
     loss.backward();
     NamedTensors gradients;
     for (const auto& [name, parameter] : parameter_tensors(*model_)) {
       if (parameter.grad().defined()) gradients.emplace_back(name, parameter.grad());
     }
-    report_.gradients("cl", gradients, fixture_.with("grad/cl/"), /*other_order=*/true);
+    if (in_order) {
+      report_.gradients(tag, gradients, fixture_.with("grad/cl/"));
+    } else {
+      report_.all_gradients(tag, gradients, fixture_.with("grad/cl/"));
+    }
     if (fixture_.has("output/audio_latents")) {
       torch::NoGradGuard no_grad;
       report_.output("audio latents", model_->audio_latents(sounds),
@@ -94,13 +101,15 @@ class Run {
     if (!fixture_.has("step/config")) return;
     load_weights(fixture_, *model_, "no perceptual net");
     model_->zero_grad();
+    model_->set_in_order(true);
     model_->train();
     model_->set_draws(fixture_.draws("step/rand/"));
     const auto config = nlohmann::json::parse(fixture_.text("step/config"));
     Optimizer optimizer(model_->parameters(),
                         {.kind = config.at("lion") ? OptimizerKind::lion : OptimizerKind::adam,
                          .lr = config.at("lr"),
-                         .betas = {0.9, 0.99}});
+                         .betas = {0.9, 0.99},
+                         .as_in_python = true});
     for (int i = 0; i < config.at("steps").get<int>(); ++i) {
       const std::string input = "step/input/" + std::to_string(i);
       const torch::Tensor loss = model_->loss(
@@ -135,7 +144,8 @@ void check_mulan(const Fixture& fixture, Report& report) {
   Run run(fixture, report);
   run.buffers();
   run.spectrogram();
-  run.contrast();
+  run.contrast("cl", true);
+  run.contrast("cl as trained", false);
   run.steps();
 }
 

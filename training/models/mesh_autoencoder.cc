@@ -325,6 +325,7 @@ torch::Tensor MeshAutoencoderImpl::tokenize(const Meshes& meshes) {
 
 torch::Tensor MeshAutoencoderImpl::codes_of(const Meshes& meshes) {
   const Graph graph = graph_of(meshes);
+  if (in_order_) return quantize(graph, encode_in_order(graph).index({graph.mask})).codes;
   return quantize(graph, encode(graph)).codes;
 }
 

@@ -67,9 +67,9 @@ class MeshAutoencoderImpl : public torch::nn::Module {
   // largest mesh, for a third more time. The same losses and gradients but for rounding.
   void set_faces_at_once(std::int64_t faces) { faces_at_once_ = faces; }
 
-  // Python's own order of operations in loss(): more work and memory (all of a batch is filled up,
-  // and there is a table of vertices by codes), but the same numbers to the last bit. With compat
-  // unless told.
+  // Python's own order of operations in loss() and in codes: more work and memory (all of a batch
+  // is filled up, and there is a table of vertices by codes), but the same numbers to the last bit.
+  // With compat unless told.
   void set_in_order(bool in_order);
 
   MeshLoss loss(const Meshes& meshes);

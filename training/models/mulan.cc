@@ -1,6 +1,7 @@
 #include "mulan_encoders.h"
 
 #include <millrace/training/models/mulan.h>
+#include <millrace/training/models/quantizer.h>
 
 #include <cmath>
 #include <limits>
@@ -42,8 +43,10 @@ class ContrastImpl : public torch::nn::Module {
 
   torch::Tensor forward(const torch::Tensor& audio, const torch::Tensor& text) {
     const torch::Tensor near = torch::matmul(audio, text.transpose(-1, -2)) * temperatures_.exp();
-    return sigmoid_ ? by_pairs(near) : by_softmax(near);
+    if (sigmoid_) return by_pairs(near);
+    return in_order_ ? by_softmax_in_order(near) : by_softmax(near);
   }
+  void set_in_order(bool in_order) { in_order_ = in_order; }
 
  private:
   torch::Tensor by_pairs(const torch::Tensor& near) const {
@@ -63,7 +66,17 @@ class ContrastImpl : public torch::nn::Module {
     return loss.mean(-1).sum();
   }
 
-  bool sigmoid_, decoupled_;
+  torch::Tensor by_softmax_in_order(const torch::Tensor& near) const {
+    const torch::Tensor same = torch::eye(near.size(-1), near.options().dtype(torch::kBool));
+    torch::Tensor e = near.exp();
+    const torch::Tensor pairs = e.masked_select(same).unflatten(0, {-1, near.size(-1)});
+    if (decoupled_) e = e.masked_fill(same, 0);
+    auto log = [](const torch::Tensor& t) { return t.clamp_min(1e-20).log(); };
+    const torch::Tensor of_audio = log(e.sum(-1)), of_text = log(e.sum(-2));
+    return (-log(pairs) + 0.5 * (of_audio + of_text)).mean(-1).sum();
+  }
+
+  bool sigmoid_, decoupled_, in_order_ = false;
   torch::Tensor temperatures_, bias_;
 };
 
@@ -139,13 +152,20 @@ void MulanImpl::set_draws(std::shared_ptr<Draws> draws) {
   audio_->set_draws(std::move(draws));
 }
 
+void MulanImpl::set_in_order(bool in_order) {
+  audio_->set_in_order(in_order);
+  text_->set_in_order(in_order);
+  contrast_->set_in_order(in_order);
+  if (layers_) layers_->contrast->set_in_order(in_order);
+}
+
 MulanLatents MulanImpl::latents(const torch::Tensor& sounds, const torch::Tensor& tokens,
                                 const BatchShare& share) {
   const bool with_layers = layers_ != nullptr;
   const Encoded audio = audio_->forward(sounds, share, with_layers);
   const Encoded text = text_->forward(tokens, with_layers);
-  MulanLatents latents{.audio = unit_length(audio_to_latents_->forward(audio.whole)),
-                       .text = unit_length(text_to_latents_->forward(text.whole))};
+  MulanLatents latents{.audio = unit_length(project(audio_to_latents_, audio.whole)),
+                       .text = unit_length(project(text_to_latents_, text.whole))};
   if (with_layers) {
     latents.audio_layers = layers_->audio_latents(chosen(audio.layers, audio_layers_));
     latents.text_layers = layers_->text_latents(chosen(text.layers, text_layers_));
@@ -154,11 +174,11 @@ MulanLatents MulanImpl::latents(const torch::Tensor& sounds, const torch::Tensor
 }
 
 torch::Tensor MulanImpl::audio_latents(const torch::Tensor& sounds) {
-  return unit_length(audio_to_latents_->forward(audio_->forward(sounds, {}, false).whole));
+  return unit_length(project(audio_to_latents_, audio_->forward(sounds, {}, false).whole));
 }
 
 torch::Tensor MulanImpl::text_latents(const torch::Tensor& tokens) {
-  return unit_length(text_to_latents_->forward(text_->forward(tokens, false).whole));
+  return unit_length(project(text_to_latents_, text_->forward(tokens, false).whole));
 }
 
 torch::Tensor MulanImpl::loss(const MulanLatents& latents) {

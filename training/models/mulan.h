@@ -51,6 +51,9 @@ class MulanImpl : public torch::nn::Module {
   torch::Tensor loss(const MulanLatents& latents);
 
   void set_draws(std::shared_ptr<Draws> draws);
+  // Python's own order of operations: more work and memory, and infinite for high temperatures, but
+  // the same numbers to the last bit, which matters where a loss is all but zero.
+  void set_in_order(bool in_order);
   const MulanConfig& config() const { return config_; }
 
  private:

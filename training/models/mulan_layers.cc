@@ -1,5 +1,7 @@
 #include "mulan_layers.h"
 
+#include <limits>
+
 #include <torch/torch.h>
 
 namespace millrace {
@@ -81,24 +83,41 @@ torch::Tensor MulanAttentionImpl::forward(const torch::Tensor& x, const Attentio
   auto split = [&](const torch::Tensor& t) {  // [batch, heads, places, dim_head]
     return t.unflatten(-1, {heads_, -1}).transpose(1, 2);
   };
+  const torch::Tensor q = unit_length(split(to_q_->forward(normed)));
+  const torch::Tensor k = unit_length(split(kv[0])), v = split(kv[1]);
+  const torch::Tensor out = bias.in_order ? attend_in_order(q, k, v, bias) : attend(q, k, v, bias);
+  return to_out_->forward(out.transpose(1, 2).flatten(2));
+}
+
+torch::Tensor MulanAttentionImpl::attend(const torch::Tensor& queries, const torch::Tensor& keys,
+                                         const torch::Tensor& v, const AttentionBias& bias) const {
   // Logits are 8 times the product; the scale of the queries takes that in.
-  const torch::Tensor q = unit_length(split(to_q_->forward(normed))) * (q_scale_ * logit_scale);
-  const torch::Tensor k = unit_length(split(kv[0])) * k_scale_;
-  const torch::Tensor v = split(kv[1]);
-  torch::Tensor out;
+  const torch::Tensor q = queries * (q_scale_ * logit_scale), k = keys * k_scale_;
   if (bias.bias.defined() && bias.bias.requires_grad()) {
     // The fused attention has no gradient for what is added to the logits.
     torch::Tensor attention = torch::matmul(q, k.transpose(-1, -2)).add_(bias.bias).softmax(-1);
     if (is_training() && dropout_ > 0) attention = torch::dropout(attention, dropout_, true);
-    out = torch::matmul(attention, v);
-  } else {
-    c10::optional<torch::Tensor> mask;
-    if (bias.bias.defined()) mask = bias.bias;
-    if (bias.seen.defined()) mask = bias.seen.unsqueeze(1).unsqueeze(1);
-    out = at::scaled_dot_product_attention(q, k, v, mask, is_training() ? dropout_ : 0.0,
-                                           /*is_causal=*/false, /*scale=*/1.0);
+    return torch::matmul(attention, v);
   }
-  return to_out_->forward(out.transpose(1, 2).flatten(2));
+  c10::optional<torch::Tensor> mask;
+  if (bias.bias.defined()) mask = bias.bias;
+  if (bias.seen.defined()) mask = bias.seen.unsqueeze(1).unsqueeze(1);
+  return at::scaled_dot_product_attention(q, k, v, mask, is_training() ? dropout_ : 0.0,
+                                          /*is_causal=*/false, /*scale=*/1.0);
+}
+
+torch::Tensor MulanAttentionImpl::attend_in_order(const torch::Tensor& queries,
+                                                  const torch::Tensor& keys, const torch::Tensor& v,
+                                                  const AttentionBias& bias) const {
+  const torch::Tensor q = queries * q_scale_, k = keys * k_scale_;
+  torch::Tensor logits = torch::einsum("bhid,bhjd->bhij", {q, k}) * logit_scale;
+  if (bias.bias.defined()) logits = logits + bias.bias;
+  if (bias.seen.defined()) {
+    logits = logits.masked_fill(bias.seen.logical_not().unsqueeze(1).unsqueeze(1),
+                                -std::numeric_limits<float>::max());
+  }
+  const torch::Tensor attention = torch::dropout(logits.softmax(-1), dropout_, is_training());
+  return torch::einsum("bhij,bhjd->bhid", {attention, v});
 }
 
 MulanTransformerImpl::MulanTransformerImpl(const MulanTransformerConfig& config) {
