@@ -25,9 +25,8 @@ std::vector<int> kept_fields(const Job& job, CacheFormat format) {
 
 Schema schema_of(const Job& job, const std::vector<int>& kept) {
   std::vector<Field> fields;
-  for (int i : kept) {
-    fields.push_back(job.data->schema()[i]);
-  }
+  fields.reserve(kept.size());
+  for (int i : kept) fields.push_back(job.data->schema()[i]);
   return Schema(fields);
 }
 
