@@ -81,11 +81,7 @@ class Run {
     for (const auto& [name, parameter] : parameter_tensors(*model_)) {
       if (parameter.grad().defined()) gradients.emplace_back(name, parameter.grad());
     }
-    if (in_order) {
-      report_.gradients(tag, gradients, fixture_.with("grad/cl/"));
-    } else {
-      report_.all_gradients(tag, gradients, fixture_.with("grad/cl/"));
-    }
+    report_.gradients(tag, gradients, fixture_.with("grad/cl/"), /*other_order=*/!in_order);
     if (fixture_.has("output/audio_latents")) {
       torch::NoGradGuard no_grad;
       report_.output("audio latents", model_->audio_latents(sounds),

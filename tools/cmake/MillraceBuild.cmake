@@ -41,7 +41,7 @@ if(MILLRACE_WERROR)
   target_compile_options(millrace_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 # Note [files compiled alone]: a build with sanitizers is for the tests alone, and compiles six files
-# at a time, in a quarter of the time: most of it would go into headers. Files whose unnamed namespaces
+# at a time: most of the time would go into headers. Files whose unnamed namespaces
 # use one name for two things, or that compile themselves once per instruction set, are left out of that:
 # millrace_alone(a.cc b.cc), in the folder of their target. The compiler tells.
 function(millrace_alone)
