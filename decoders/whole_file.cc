@@ -1,6 +1,6 @@
 #include "whole_file.h"
 
-#include <millrace/pipeline/durable_file.h>
+#include <millrace/pipeline/base/durable_file.h>
 
 namespace millrace {
 

@@ -1,7 +1,7 @@
 // Private: a file that appears under its name only when it is complete and on the disk.
 #pragma once
 
-#include <millrace/pipeline/error.h>
+#include <millrace/pipeline/base/error.h>
 
 #include <cstdint>
 #include <filesystem>

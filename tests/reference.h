@@ -53,7 +53,7 @@ inline std::string run_command(const std::string& command) {
   return output;
 }
 
-// What a script, e.g. "tests/decoders/make_images.py", prints.
+// What a script, e.g. "tests/decoders/image/make_images.py", prints.
 inline std::string run_script(const std::string& path, const std::string& arguments,
                               const std::string& interpreter = MILLRACE_PYTHON) {
   const auto script = std::filesystem::path(MILLRACE_SOURCE_DIR) / path;

@@ -3,7 +3,7 @@
 # their own, gathers real media, runs everything interleaved, and prints a table. Safe to run again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source tools/phases.sh
+source tools/dev/phases.sh
 source tools/bench/versions.sh
 work=${MILLRACE_BENCH:-${MILLRACE_DEPS:-.deps}/bench}
 python=/usr/bin/python3
@@ -18,7 +18,7 @@ usage: tools/bench.sh decode|tokens|preprocess [--rounds N] [--only WORKLOAD...]
   tokens      random rows of a 1.6 GB token cache to batches, .npy and Arrow
   preprocess  a folder of 500 JPEG files to one .npy: whole programs
   train       our trainers beside those in Python, on the CPU; MODEL is one of tiny small (VQGAN) video mulan ...:
-              see tools/bench/train.py
+              see tools/bench/trainers/train.py
 
   --rounds N  interleaved rounds, 3 by default; medians are reported
   --only ...  some workloads, e.g. --only clips gifs
@@ -72,11 +72,11 @@ phase "set-up" tools/setup.sh
 if [ "$group" = train ]; then
   phase "release build" build release
   phase "trainers in Python" install_trainers
-  phase "corpus" "$work/trainers/bin/python" tools/bench/corpus.py "$work/corpus"
-  phase "measurement" "$work/trainers/bin/python" tools/bench/train.py train --root . --work "$work" --out build/bench-results "$@"
+  phase "corpus" "$work/trainers/bin/python" tools/bench/peers/corpus.py "$work/corpus"
+  phase "measurement" "$work/trainers/bin/python" tools/bench/trainers/train.py train --root . --work "$work" --out build/bench-results "$@"
   exit
 fi
 phase "bench build" build bench
 phase "peers" install_peers
-phase "corpus" "$work/torch/bin/python" tools/bench/corpus.py "$work/corpus"
+phase "corpus" "$work/torch/bin/python" tools/bench/peers/corpus.py "$work/corpus"
 phase "measurement" "$work/torch/bin/python" tools/bench/run.py "$group" --root . --work "$work" --out build/bench-results "$@"

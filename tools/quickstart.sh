@@ -5,7 +5,7 @@
 # Safe to run again. What it makes is in quickstart-out/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source tools/phases.sh
+source tools/dev/phases.sh
 out=quickstart-out
 media=$out/media
 bin=build/release/bin
@@ -104,7 +104,7 @@ TEXT
 
 phase "set-up" tools/setup.sh
 phase "release build" build release
-phase "sample media" tools/sample_media.sh $media
+phase "sample media" tools/samples/sample_media.sh $media
 phase "what is in the folders" look_at_the_media
 phase "folders to caches" make_caches
 phase "what is in the caches" look_at_the_caches

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Brings every dependency of Millrace onto a Debian 12 machine. Safe to run again: what is there
-# is left alone, and a second run takes about a second. Versions are pinned in tools/versions.sh.
+# is left alone, and a second run takes about a second. Versions are pinned in tools/dev/versions.sh.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-source "$root/tools/versions.sh"
+source "$root/tools/dev/versions.sh"
 deps=${MILLRACE_DEPS:-$root/.deps}
 cuda=auto
 torch=on

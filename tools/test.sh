@@ -3,7 +3,7 @@
 # the address, undefined-behaviour and thread sanitizers. Safe to run again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-source tools/phases.sh
+source tools/dev/phases.sh
 
 phase "set-up" tools/setup.sh
 phase "release build" build release

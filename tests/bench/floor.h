@@ -2,7 +2,7 @@
 // of passes is over. The loader cannot be faster than this; how near it comes is what is asked.
 #pragma once
 
-#include "tools/bench_measure.h"
+#include "tools/bench/bench_measure.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 // What the loader itself costs: samples that do nothing, in batches of 32.
-#include <millrace/pipeline/loader.h>
-#include <millrace/pipeline/log.h>
+#include <millrace/pipeline/base/log.h>
+#include <millrace/pipeline/loader/loader.h>
 
 #include <chrono>
 

@@ -1,4 +1,4 @@
-"""preprocess images against the same in Python (tools/bench/peers_preprocess.py), as whole programs in turn:
+"""preprocess images against the same in Python (tools/bench/peers/peers_preprocess.py), as whole programs in turn:
 compares every pixel first, and prints medians, the processor's share and the peak memory.
 usage: preprocess_images.py PREPROCESS FOLDER [ROUNDS]"""
 import json
@@ -11,7 +11,7 @@ import time
 
 import numpy
 
-PEER = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/peers_preprocess.py"
+PEER = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/peers/peers_preprocess.py"
 
 
 def timed(command):

@@ -2,14 +2,14 @@
 #include "media_samples.h"
 #include "tests/reference.h"
 
-#include <millrace/datasets/audio_folder.h>
-#include <millrace/datasets/gif_text_folder.h>
-#include <millrace/datasets/image_folder.h>
-#include <millrace/datasets/mesh_folder.h>
-#include <millrace/datasets/video_folder.h>
-#include <millrace/pipeline/loader.h>
-#include <millrace/pipeline/parallel_for.h>
-#include <millrace/pipeline/subset.h>
+#include <millrace/datasets/folders/audio_folder.h>
+#include <millrace/datasets/folders/gif_text_folder.h>
+#include <millrace/datasets/folders/image_folder.h>
+#include <millrace/datasets/folders/mesh_folder.h>
+#include <millrace/datasets/folders/video_folder.h>
+#include <millrace/pipeline/base/parallel_for.h>
+#include <millrace/pipeline/data/subset.h>
+#include <millrace/pipeline/loader/loader.h>
 
 #include <atomic>
 #include <cctype>

@@ -2,11 +2,11 @@
 // they are decoded rightly is tested elsewhere, against other programs.
 #pragma once
 
-#include <millrace/decoders/audio.h>
-#include <millrace/decoders/gif_write.h>
-#include <millrace/decoders/image_write.h>
-#include <millrace/decoders/mesh.h>
-#include <millrace/decoders/mesh_write.h>
+#include <millrace/decoders/audio/audio.h>
+#include <millrace/decoders/gif/gif_write.h>
+#include <millrace/decoders/image/image_write.h>
+#include <millrace/decoders/mesh/mesh.h>
+#include <millrace/decoders/mesh/mesh_write.h>
 
 #include <cmath>
 #include <cstdint>

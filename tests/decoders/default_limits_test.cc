@@ -1,15 +1,15 @@
 // Every limit with its default: what is just within is not refused for it, what is one beyond is.
 // Most files here only claim their size: a limit is checked before anything is decoded.
-#include "tests/decoders/jpeg_files.h"
+#include "tests/decoders/image/jpeg_files.h"
 #include "tests/decoders/media_reference.h"
 
-#include <millrace/decoders/audio.h>
-#include <millrace/decoders/gif.h>
-#include <millrace/decoders/gif_write.h>
-#include <millrace/decoders/image.h>
-#include <millrace/decoders/image_write.h>
-#include <millrace/decoders/mesh.h>
-#include <millrace/decoders/video.h>
+#include <millrace/decoders/audio/audio.h>
+#include <millrace/decoders/gif/gif.h>
+#include <millrace/decoders/gif/gif_write.h>
+#include <millrace/decoders/image/image.h>
+#include <millrace/decoders/image/image_write.h>
+#include <millrace/decoders/mesh/mesh.h>
+#include <millrace/decoders/video/video.h>
 
 #include <cstring>
 #include <string>

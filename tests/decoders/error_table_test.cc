@@ -2,13 +2,13 @@
 // the medium, the reason and what to do.
 #include "tests/reference.h"
 
-#include <millrace/decoders/audio.h>
-#include <millrace/decoders/gif.h>
-#include <millrace/decoders/image.h>
-#include <millrace/decoders/mesh.h>
-#include <millrace/decoders/text.h>
-#include <millrace/decoders/tokenizer.h>
-#include <millrace/decoders/video.h>
+#include <millrace/decoders/audio/audio.h>
+#include <millrace/decoders/gif/gif.h>
+#include <millrace/decoders/image/image.h>
+#include <millrace/decoders/mesh/mesh.h>
+#include <millrace/decoders/text/text.h>
+#include <millrace/decoders/text/tokenizer.h>
+#include <millrace/decoders/video/video.h>
 
 #include <cstdio>
 #include <functional>

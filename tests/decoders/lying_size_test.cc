@@ -2,9 +2,9 @@
 #include "tests/faults/guarded_call.h"
 #include "tests/reference.h"
 
-#include <millrace/decoders/gif.h>
-#include <millrace/decoders/image_transform.h>
-#include <millrace/decoders/video.h>
+#include <millrace/decoders/gif/gif.h>
+#include <millrace/decoders/image/image_transform.h>
+#include <millrace/decoders/video/video.h>
 
 #include <cstdio>
 #include <fstream>

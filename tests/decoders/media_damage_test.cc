@@ -2,11 +2,11 @@
 // and without a crash. Run it under the sanitizers too.
 #include "tests/decoders/media_reference.h"
 
-#include <millrace/decoders/audio.h>
-#include <millrace/decoders/gif.h>
-#include <millrace/decoders/gif_write.h>
-#include <millrace/decoders/video.h>
-#include <millrace/pipeline/random.h>
+#include <millrace/decoders/audio/audio.h>
+#include <millrace/decoders/gif/gif.h>
+#include <millrace/decoders/gif/gif_write.h>
+#include <millrace/decoders/video/video.h>
+#include <millrace/pipeline/base/random.h>
 
 #include <functional>
 

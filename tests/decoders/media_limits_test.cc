@@ -1,10 +1,10 @@
 // Each limit at its value and one beyond; what is refused; and what the errors say.
 #include "tests/decoders/media_reference.h"
 
-#include <millrace/decoders/audio.h>
-#include <millrace/decoders/gif.h>
-#include <millrace/decoders/gif_write.h>
-#include <millrace/decoders/video.h>
+#include <millrace/decoders/audio/audio.h>
+#include <millrace/decoders/gif/gif.h>
+#include <millrace/decoders/gif/gif_write.h>
+#include <millrace/decoders/video/video.h>
 
 #include <functional>
 #include <iostream>

@@ -1,7 +1,7 @@
 // Sums what a loader gives, on an executor that the program uses for its own work as well.
-#include <millrace/datasets/generated.h>
-#include <millrace/pipeline/loader.h>
-#include <millrace/pipeline/subset.h>
+#include <millrace/datasets/compose/generated.h>
+#include <millrace/pipeline/data/subset.h>
+#include <millrace/pipeline/loader/loader.h>
 
 #include <atomic>
 #include <cstdio>

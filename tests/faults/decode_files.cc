@@ -7,13 +7,13 @@
 // prints a line for each file that was not plainly decoded.
 #include "tests/faults/guarded_call.h"
 
-#include <millrace/decoders/audio.h>
-#include <millrace/decoders/gif.h>
-#include <millrace/decoders/image.h>
-#include <millrace/decoders/image_transform.h>
-#include <millrace/decoders/mesh.h>
-#include <millrace/decoders/text.h>
-#include <millrace/decoders/video.h>
+#include <millrace/decoders/audio/audio.h>
+#include <millrace/decoders/gif/gif.h>
+#include <millrace/decoders/image/image.h>
+#include <millrace/decoders/image/image_transform.h>
+#include <millrace/decoders/mesh/mesh.h>
+#include <millrace/decoders/text/text.h>
+#include <millrace/decoders/video/video.h>
 
 #include <algorithm>
 #include <cstdio>

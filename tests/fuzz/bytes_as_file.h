@@ -2,7 +2,7 @@
 // so that a sanitizer sees where they lie.
 #pragma once
 
-#include <millrace/pipeline/dataset.h>
+#include <millrace/pipeline/data/dataset.h>
 
 #include <cstddef>
 #include <cstdint>

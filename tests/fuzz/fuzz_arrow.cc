@@ -1,7 +1,7 @@
 // Any bytes as an Arrow file: rows or an error, never a read outside of the file.
 #include "tests/fuzz/bytes_as_file.h"
 
-#include <millrace/datasets/arrow_dataset.h>
+#include <millrace/datasets/arrow/arrow_dataset.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Any bytes as audio: a result or an error, never a crash or a hang. The first byte chooses where
 // the window starts and what becomes of it.
-#include <millrace/decoders/audio.h>
+#include <millrace/decoders/audio/audio.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Any bytes as a GIF: a result or an error, never a crash or a hang.
-#include <millrace/decoders/gif.h>
+#include <millrace/decoders/gif/gif.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // What the image fuzz targets share: one file, read in every way, with small limits.
 #pragma once
 
-#include <millrace/decoders/image.h>
-#include <millrace/decoders/image_transform.h>
+#include <millrace/decoders/image/image.h>
+#include <millrace/decoders/image/image_transform.h>
 
 #include <cstddef>
 #include <cstdint>

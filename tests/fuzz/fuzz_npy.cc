@@ -1,7 +1,7 @@
 // Any bytes as a .npy file: rows or an error, never a read outside of the file.
 #include "tests/fuzz/bytes_as_file.h"
 
-#include <millrace/datasets/memmap.h>
+#include <millrace/datasets/arrays/memmap.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include <millrace/decoders/text.h>
+#include <millrace/decoders/text/text.h>
 
 #include <cstddef>
 #include <cstdint>

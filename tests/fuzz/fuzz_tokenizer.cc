@@ -1,5 +1,5 @@
 // The same bytes as a text for a small vocabulary, and as a merges file.
-#include <millrace/decoders/tokenizer.h>
+#include <millrace/decoders/text/tokenizer.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Any bytes as a video: a result or an error, never a crash or a hang. The first byte chooses the
 // selection of frames.
-#include <millrace/decoders/video.h>
+#include <millrace/decoders/video/video.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,8 @@
 // decoder promises about its result.
 #pragma once
 
-#include <millrace/decoders/face_edges.h>
-#include <millrace/decoders/mesh.h>
+#include <millrace/decoders/mesh/face_edges.h>
+#include <millrace/decoders/mesh/mesh.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "tests/parity/fixture.h"
 
-#include <millrace/training/checkpoint.h>
+#include <millrace/training/checkpoint/checkpoint.h>
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 // (text), step/input/<i>, step/loss/<i>.<part> and step/after/<name>.
 #pragma once
 
-#include <millrace/training/models/draws.h>
-#include <millrace/training/value.h>
+#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/models/module/random_source.h>
 
 #include <filesystem>
 #include <memory>

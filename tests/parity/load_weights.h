@@ -3,8 +3,8 @@
 
 #include "tests/parity/fixture.h"
 
-#include <millrace/training/checkpoint.h>
-#include <millrace/training/models/module_tensors.h>
+#include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/models/module/module_tensors.h>
 
 #include <string>
 

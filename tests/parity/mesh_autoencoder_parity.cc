@@ -1,8 +1,8 @@
 #include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 
-#include <millrace/training/models/mesh_autoencoder.h>
-#include <millrace/training/optimizer.h>
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
+#include <millrace/training/optim/optimizer.h>
 
 #include <nlohmann/json.hpp>
 #include <torch/torch.h>

@@ -1,9 +1,9 @@
 #include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 
-#include <millrace/training/models/mesh_transformer.h>
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/optimizer.h>
+#include <millrace/training/models/mesh_transformer/mesh_transformer.h>
+#include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/optim/optimizer.h>
 
 #include <algorithm>
 #include <set>

@@ -1,10 +1,10 @@
 #include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/models/mulan.h>
-#include <millrace/training/models/spectrogram.h>
-#include <millrace/training/optimizer.h>
+#include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/mulan/mulan.h>
+#include <millrace/training/models/mulan/spectrogram.h>
+#include <millrace/training/optim/optimizer.h>
 
 #include <set>
 

@@ -2,9 +2,9 @@
 #include "tests/parity/models.h"
 #include "tests/parity/vae_steps.h"
 
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/models/nuwa.h>
-#include <millrace/training/optimizer.h>
+#include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/nuwa/nuwa.h>
+#include <millrace/training/optim/optimizer.h>
 
 #include <set>
 

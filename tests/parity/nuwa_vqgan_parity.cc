@@ -3,8 +3,8 @@
 #include "tests/parity/perceptual_net.h"
 #include "tests/parity/vae_steps.h"
 
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/models/nuwa_vqgan.h>
+#include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/nuwa/nuwa_vqgan.h>
 
 #include <torch/torch.h>
 

@@ -1,7 +1,7 @@
 // parity_check FIXTURE...: runs each fixture's model here and compares with what Python got.
 #include "tests/parity/models.h"
 
-#include <millrace/pipeline/error.h>
+#include <millrace/pipeline/base/error.h>
 
 #include <cstdio>
 #include <exception>

@@ -1,6 +1,6 @@
 #include "tests/parity/perceptual_net.h"
 
-#include <millrace/training/models/vgg16.h>
+#include <millrace/training/models/vqgan/vgg16.h>
 
 #include <torch/torch.h>
 

@@ -3,7 +3,7 @@
 
 #include "tests/parity/fixture.h"
 
-#include <millrace/training/models/vqgan.h>
+#include <millrace/training/models/vqgan/vqgan.h>
 
 namespace millrace {
 

@@ -1,9 +1,9 @@
 // reconstruct WEIGHTS INPUT OUTPUT: what a VQGAN makes of pictures, with the weights of any
 // trainer. INPUT holds "config" (JSON) and "img"; OUTPUT gets "recon" and "ids".
-#include <millrace/training/checkpoint.h>
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/models/vqgan.h>
-#include <millrace/training/weights.h>
+#include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/weights.h>
+#include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/vqgan/vqgan.h>
 
 #include <cstdio>
 #include <exception>

@@ -3,7 +3,7 @@
 
 #include "tests/parity/fixture.h"
 
-#include <millrace/training/value.h>
+#include <millrace/training/checkpoint/value.h>
 
 #include <set>
 #include <string>

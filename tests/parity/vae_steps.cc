@@ -1,7 +1,7 @@
 #include "tests/parity/vae_steps.h"
 
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/optimizer.h>
+#include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/optim/optimizer.h>
 
 #include <optional>
 #include <set>

@@ -4,8 +4,8 @@
 #include "tests/parity/fixture.h"
 #include "tests/parity/report.h"
 
-#include <millrace/training/models/picture_vae.h>
-#include <millrace/training/value.h>
+#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/models/vqgan/picture_vae.h>
 
 namespace millrace {
 

@@ -2,10 +2,10 @@
 #include "tests/parity/models.h"
 #include "tests/parity/perceptual_net.h"
 
-#include <millrace/training/checkpoint.h>
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/models/video_tokenizer.h>
-#include <millrace/training/optimizer.h>
+#include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/video_tokenizer/video_tokenizer.h>
+#include <millrace/training/optim/optimizer.h>
 
 #include <algorithm>
 #include <set>

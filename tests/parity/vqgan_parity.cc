@@ -3,10 +3,10 @@
 #include "tests/parity/perceptual_net.h"
 #include "tests/parity/vae_steps.h"
 
-#include <millrace/pipeline/error.h>
-#include <millrace/training/checkpoint.h>
-#include <millrace/training/models/module_tensors.h>
-#include <millrace/training/models/vqgan.h>
+#include <millrace/pipeline/base/error.h>
+#include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/vqgan/vqgan.h>
 
 #include <torch/torch.h>
 

@@ -2,9 +2,9 @@
 // elements. It can be slow, fail, or count.
 #pragma once
 
-#include <millrace/pipeline/dataset.h>
-#include <millrace/pipeline/loader.h>
-#include <millrace/pipeline/log.h>
+#include <millrace/pipeline/base/log.h>
+#include <millrace/pipeline/data/dataset.h>
+#include <millrace/pipeline/loader/loader.h>
 
 #include <atomic>
 #include <chrono>

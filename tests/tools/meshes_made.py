@@ -63,7 +63,7 @@ def one_line(process, *words):
 with temporary() as place:
     folder = pathlib.Path(place)
     meshes = folder / "meshes"
-    subprocess.run([sys.executable, str(ROOT / "tools/sample_meshes.py"), str(meshes), "--count", "12", "--kinds", "box", "pyramid", "star",
+    subprocess.run([sys.executable, str(ROOT / "tools/samples/sample_meshes.py"), str(meshes), "--count", "12", "--kinds", "box", "pyramid", "star",
                     "--max-faces", "60"], check=True, capture_output=True)
     autoencoder, transformer = train(folder, meshes)
 

@@ -1,11 +1,11 @@
 // The bar and the command line that all programs share.
-#include "tools/progress.h"
+#include "tools/cli/progress.h"
 
 #include "tests/reference.h"
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
-#include <millrace/pipeline/error.h>
-#include <millrace/pipeline/log.h>
+#include <millrace/pipeline/base/error.h>
+#include <millrace/pipeline/base/log.h>
 
 #include <cstdio>
 #include <thread>

@@ -1,6 +1,6 @@
 // Which rank a process is, from what torchrun and srun put into the environment.
-#include <millrace/pipeline/error.h>
-#include <millrace/training/rank_store.h>
+#include <millrace/pipeline/base/error.h>
+#include <millrace/training/distributed/rank_store.h>
 
 #include <cstdlib>
 #include <map>

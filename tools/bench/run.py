@@ -98,7 +98,7 @@ class Bench:
         elif not path.exists():
             everything = self.work / f"{name}.all.txt"
             everything.write_text("\n".join(files) + "\n")
-            chosen = subprocess.run([self.python(""), HERE / "measure.py", name, "--readable", "--files", everything],
+            chosen = subprocess.run([self.python(""), HERE / "peers/measure.py", name, "--readable", "--files", everything],
                                     check=True, capture_output=True, text=True).stdout
             path.write_text(chosen)
         subprocess.run(["cat", *path.read_text().splitlines()], stdout=subprocess.DEVNULL)  # warm page cache
@@ -130,7 +130,7 @@ class Bench:
         for peer, workers in spec["peers"]:
             if self.peers and peer not in self.peers:
                 continue
-            yield [self.python(peer), HERE / "measure.py", name, peer, "--workers", str(workers), "--passes", passes,
+            yield [self.python(peer), HERE / "peers/measure.py", name, peer, "--workers", str(workers), "--passes", passes,
                    "--files", files]
 
     def measure(self, workload, command, number):

@@ -47,6 +47,20 @@ endif()
 function(millrace_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
+# millrace_together(target a.cc b.cc ...): files of `target` that are compiled three at a time.
+function(millrace_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set(count 0)
+  foreach(source ${ARGN})
+    math(EXPR part "${count} / 3")
+    string(MAKE_C_IDENTIFIER "${source}" name)
+    if(NOT DEFINED first_${part})
+      set(first_${part} ${name})
+    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${first_${part}})
+    math(EXPR count "${count} + 1")
+  endforeach()
+endfunction()
 if(MILLRACE_SANITIZE)
   set(CMAKE_UNITY_BUILD ON)
   set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
@@ -69,38 +83,37 @@ if(MILLRACE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# Headers are included as <millrace/folder/name.h> in the tree as they are once installed.
-file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/include/millrace")
-foreach(folder pipeline decoders datasets training)
-  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${folder}"
-       "${PROJECT_BINARY_DIR}/include/millrace/${folder}" SYMBOLIC)
+# Headers are included as <millrace/room/folder/name.h>, and a room's umbrella header as <millrace/room.h>,
+# in the tree as they are once installed.
+set(MILLRACE_INCLUDE_DIR "${PROJECT_BINARY_DIR}/include")
+file(MAKE_DIRECTORY "${MILLRACE_INCLUDE_DIR}/millrace")
+foreach(room pipeline decoders datasets training)
+  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${room}" "${MILLRACE_INCLUDE_DIR}/millrace/${room}" SYMBOLIC)
+  file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${room}/${room}.h" "${MILLRACE_INCLUDE_DIR}/millrace/${room}.h" SYMBOLIC)
 endforeach()
 
-# millrace_library(pipeline HEADERS a.h SOURCES a.cc): the target of one folder, known to others as
-# Millrace::pipeline. HEADERS are the public ones: installed, and checked to stand alone.
-function(millrace_library folder)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "HEADERS;SOURCES")
-  add_library(millrace_${folder} ${ARG_SOURCES})
-  add_library(Millrace::${folder} ALIAS millrace_${folder})
-  set_target_properties(millrace_${folder} PROPERTIES EXPORT_NAME ${folder})
-  target_compile_features(millrace_${folder} PUBLIC cxx_std_20)
-  target_include_directories(millrace_${folder} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(millrace_${folder} PRIVATE $<BUILD_INTERFACE:millrace_flags>)
-  set_property(GLOBAL APPEND PROPERTY MILLRACE_LIBRARIES millrace_${folder})
-  install(FILES ${ARG_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/millrace/${folder})
-  set(checks)
-  foreach(header ${ARG_HEADERS})
-    string(REPLACE ".h" ".cc" check "${CMAKE_CURRENT_BINARY_DIR}/alone/${header}")
-    file(CONFIGURE OUTPUT "${check}" CONTENT "#include <millrace/${folder}/${header}>\n")
-    list(APPEND checks "${check}")
-  endforeach()
-  # Not for training/: each check would read LibTorch's headers again, 25 s a time. Not under
-  # sanitizers: they change nothing about it.
-  if(MILLRACE_TESTS AND checks AND NOT folder STREQUAL "training" AND NOT MILLRACE_SANITIZE)
-    add_library(millrace_${folder}_headers_alone OBJECT ${checks})
-    target_link_libraries(millrace_${folder}_headers_alone PRIVATE
-                          millrace_flags millrace_${folder})
-  endif()
+# millrace_library(pipeline): the library of one room, known to others as Millrace::pipeline. Its files
+# are listed once, folder by folder:
+#
+#   millrace_folder(pipeline base HEADERS error.h log.h SOURCES log.cc)
+#
+# HEADERS are the public ones: they are installed, and the target all_verify_interface_header_sets
+# compiles each of them alone. Private headers need no mention.
+function(millrace_library room)
+  add_library(millrace_${room})
+  add_library(Millrace::${room} ALIAS millrace_${room})
+  set_target_properties(millrace_${room} PROPERTIES EXPORT_NAME ${room})
+  target_compile_features(millrace_${room} PUBLIC cxx_std_20)
+  target_include_directories(millrace_${room} PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(millrace_${room} PRIVATE $<BUILD_INTERFACE:millrace_flags>)
+  set_property(GLOBAL APPEND PROPERTY MILLRACE_LIBRARIES millrace_${room})
+  target_sources(millrace_${room} PUBLIC FILE_SET HEADERS BASE_DIRS "${MILLRACE_INCLUDE_DIR}"
+                 FILES "${MILLRACE_INCLUDE_DIR}/millrace/${room}.h")
+endfunction()
+
+function(millrace_folder room folder)
+  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "" "HEADERS;SOURCES")
+  list(TRANSFORM ARG_HEADERS PREPEND "${MILLRACE_INCLUDE_DIR}/millrace/${room}/${folder}/")
+  list(TRANSFORM ARG_SOURCES PREPEND "${PROJECT_SOURCE_DIR}/${room}/${folder}/")
+  target_sources(millrace_${room} PUBLIC FILE_SET HEADERS FILES ${ARG_HEADERS} PRIVATE ${ARG_SOURCES})
 endfunction()

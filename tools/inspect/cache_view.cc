@@ -1,13 +1,13 @@
 #include "tools/inspect/cache_view.h"
 
+#include "tools/cli/progress.h"
 #include "tools/inspect/statistics.h"
 #include "tools/inspect/tiles.h"
-#include "tools/progress.h"
 
-#include <millrace/datasets/arrow_dataset.h>
-#include <millrace/datasets/memmap.h>
-#include <millrace/decoders/image_write.h>
-#include <millrace/pipeline/error.h>
+#include <millrace/datasets/arrays/memmap.h>
+#include <millrace/datasets/arrow/arrow_dataset.h>
+#include <millrace/decoders/image/image_write.h>
+#include <millrace/pipeline/base/error.h>
 
 #include <algorithm>
 

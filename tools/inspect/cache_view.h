@@ -1,8 +1,8 @@
 // What is in a cache: its description, a row, statistics, a contact sheet.
 #pragma once
 
-#include <millrace/datasets/cache_info.h>
-#include <millrace/pipeline/dataset.h>
+#include <millrace/datasets/caches/cache_info.h>
+#include <millrace/pipeline/data/dataset.h>
 
 #include <cstdint>
 #include <filesystem>

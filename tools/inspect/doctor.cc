@@ -1,10 +1,10 @@
 #include "tools/inspect/doctor.h"
 
-#include <millrace/datasets/file_list.h>
-#include <millrace/datasets/mapped_file.h>
-#include <millrace/datasets/printable.h>
-#include <millrace/pipeline/loader.h>
-#include <millrace/pipeline/log.h>
+#include <millrace/datasets/listing/file_list.h>
+#include <millrace/datasets/listing/mapped_file.h>
+#include <millrace/datasets/listing/printable.h>
+#include <millrace/pipeline/base/log.h>
+#include <millrace/pipeline/loader/loader.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // The doctor's report, for people and for programs.
+#include "tools/cli/progress.h"
 #include "tools/inspect/doctor.h"
-#include "tools/progress.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,9 @@
 // inspect: what is in a cache, a media file or a folder of media.
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 #include "tools/inspect/cache_view.h"
 #include "tools/inspect/doctor.h"
 
-#include <millrace/pipeline/error.h>
+#include <millrace/pipeline/base/error.h>
 
 #include <fmt/format.h>
 

@@ -1,17 +1,17 @@
 // What is in a media file.
+#include "tools/cli/progress.h"
 #include "tools/inspect/cache_view.h"
 #include "tools/inspect/probe.h"
 #include "tools/inspect/tiles.h"
-#include "tools/progress.h"
 
-#include <millrace/datasets/mapped_file.h>
-#include <millrace/decoders/audio.h>
-#include <millrace/decoders/gif.h>
-#include <millrace/decoders/image.h>
-#include <millrace/decoders/image_write.h>
-#include <millrace/decoders/mesh.h>
-#include <millrace/decoders/text.h>
-#include <millrace/decoders/video.h>
+#include <millrace/datasets/listing/mapped_file.h>
+#include <millrace/decoders/audio/audio.h>
+#include <millrace/decoders/gif/gif.h>
+#include <millrace/decoders/image/image.h>
+#include <millrace/decoders/image/image_write.h>
+#include <millrace/decoders/mesh/mesh.h>
+#include <millrace/decoders/text/text.h>
+#include <millrace/decoders/video/video.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,12 +1,12 @@
 #include "tools/inspect/probe.h"
 
-#include <millrace/datasets/mapped_file.h>
-#include <millrace/decoders/audio.h>
-#include <millrace/decoders/gif.h>
-#include <millrace/decoders/image.h>
-#include <millrace/decoders/mesh.h>
-#include <millrace/decoders/text.h>
-#include <millrace/decoders/video.h>
+#include <millrace/datasets/listing/mapped_file.h>
+#include <millrace/decoders/audio/audio.h>
+#include <millrace/decoders/gif/gif.h>
+#include <millrace/decoders/image/image.h>
+#include <millrace/decoders/mesh/mesh.h>
+#include <millrace/decoders/text/text.h>
+#include <millrace/decoders/video/video.h>
 
 #include <algorithm>
 #include <map>

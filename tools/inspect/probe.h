@@ -2,7 +2,7 @@
 // no such headers and are read whole.
 #pragma once
 
-#include <millrace/pipeline/error.h>
+#include <millrace/pipeline/base/error.h>
 
 #include <cstdint>
 #include <filesystem>

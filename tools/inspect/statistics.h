@@ -1,7 +1,7 @@
 // The least, the greatest and the mean of numbers in a field, over rows spread through a cache.
 #pragma once
 
-#include <millrace/pipeline/array.h>
+#include <millrace/pipeline/data/array.h>
 
 #include <cstdint>
 #include <limits>

@@ -1,10 +1,10 @@
 #include "tools/inspect/tiles.h"
 
-#include <millrace/decoders/image.h>
-#include <millrace/decoders/image_write.h>
-#include <millrace/decoders/mesh_picture.h>
-#include <millrace/decoders/resize.h>
-#include <millrace/pipeline/random.h>
+#include <millrace/decoders/image/image.h>
+#include <millrace/decoders/image/image_write.h>
+#include <millrace/decoders/mesh/mesh_picture.h>
+#include <millrace/decoders/resize/resize.h>
+#include <millrace/pipeline/base/random.h>
 
 #include <algorithm>
 #include <cstring>

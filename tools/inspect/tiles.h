@@ -1,9 +1,9 @@
 // Samples as small pictures: what a contact sheet is made of.
 #pragma once
 
-#include <millrace/pipeline/array.h>
-#include <millrace/pipeline/sample.h>
-#include <millrace/pipeline/schema.h>
+#include <millrace/pipeline/data/array.h>
+#include <millrace/pipeline/data/sample.h>
+#include <millrace/pipeline/data/schema.h>
 
 #include <cstdint>
 #include <optional>

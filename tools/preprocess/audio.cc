@@ -1,6 +1,6 @@
 #include "tools/preprocess/media.h"
 
-#include <millrace/datasets/audio_folder.h>
+#include <millrace/datasets/folders/audio_folder.h>
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // Videos, and GIFs with their texts.
 #include "tools/preprocess/media.h"
 
-#include <millrace/datasets/gif_text_folder.h>
-#include <millrace/datasets/video_folder.h>
+#include <millrace/datasets/folders/gif_text_folder.h>
+#include <millrace/datasets/folders/video_folder.h>
 
 #include <map>
 

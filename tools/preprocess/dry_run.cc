@@ -1,7 +1,7 @@
 // --dry-run: what would be made of what, without reading or writing any of it.
-#include "tools/preprocess/rows.h"
-#include "tools/preprocess/targets.h"
-#include "tools/progress.h"
+#include "tools/cli/progress.h"
+#include "tools/preprocess/shards/row_writer.h"
+#include "tools/preprocess/shards/targets.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "tools/preprocess/media.h"
 
-#include <millrace/datasets/image_folder.h>
+#include <millrace/datasets/folders/image_folder.h>
 
 #include <map>
 

@@ -1,9 +1,9 @@
 // What one run of `preprocess` is to do: the samples of one medium, and how the cache is written.
 #pragma once
 
-#include <millrace/datasets/cache_info.h>
-#include <millrace/pipeline/dataset.h>
-#include <millrace/pipeline/pool.h>
+#include <millrace/datasets/caches/cache_info.h>
+#include <millrace/pipeline/base/pool.h>
+#include <millrace/pipeline/data/dataset.h>
 
 #include <cstdint>
 #include <filesystem>

@@ -1,8 +1,8 @@
 // preprocess: a folder of media in, a cache out that numpy, pyarrow and the trainers open at once.
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 #include "tools/preprocess/job.h"
 
-#include <millrace/pipeline/log.h>
+#include <millrace/pipeline/base/log.h>
 
 namespace {
 

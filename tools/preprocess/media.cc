@@ -2,8 +2,8 @@
 
 #include "tools/inspect/probe.h"
 
-#include <millrace/datasets/file_bytes.h>
-#include <millrace/datasets/printable.h>
+#include <millrace/datasets/listing/file_bytes.h>
+#include <millrace/datasets/listing/printable.h>
 
 #include <algorithm>
 #include <bit>

@@ -3,9 +3,9 @@
 
 #include "tools/preprocess/job.h"
 
-#include <millrace/datasets/file_list.h>
-#include <millrace/datasets/pixel_size.h>
-#include <millrace/decoders/clip.h>
+#include <millrace/datasets/folders/pixel_size.h>
+#include <millrace/datasets/listing/file_list.h>
+#include <millrace/decoders/video/clip.h>
 
 #include <functional>
 #include <map>

@@ -1,6 +1,6 @@
 #include "tools/preprocess/media.h"
 
-#include <millrace/datasets/mesh_folder.h>
+#include <millrace/datasets/folders/mesh_folder.h>
 
 #include <CLI/CLI.hpp>
 

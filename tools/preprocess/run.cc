@@ -1,15 +1,15 @@
 // The run itself: claim shards, load their samples, write them, and in the end join them.
-#include "tools/command_line.h"
-#include "tools/preprocess/claimed.h"
-#include "tools/preprocess/finisher.h"
-#include "tools/preprocess/rows.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/progress.h"
+#include "tools/preprocess/shards/row_writer.h"
+#include "tools/preprocess/shards/shard_commit_queue.h"
+#include "tools/preprocess/shards/shard_dataset.h"
 #include "tools/preprocess/summary.h"
-#include "tools/progress.h"
 
-#include <millrace/pipeline/durable_file.h>
-#include <millrace/pipeline/ledger.h>
-#include <millrace/pipeline/loader.h>
-#include <millrace/pipeline/log.h>
+#include <millrace/pipeline/base/durable_file.h>
+#include <millrace/pipeline/base/log.h>
+#include <millrace/pipeline/loader/ledger.h>
+#include <millrace/pipeline/loader/loader.h>
 
 #include <charconv>
 #include <fstream>

@@ -1,6 +1,6 @@
 #include "tools/preprocess/summary.h"
 
-#include "tools/progress.h"
+#include "tools/cli/progress.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -2,9 +2,9 @@
 // it, and the most memory it had.
 #pragma once
 
-#include "tools/preprocess/targets.h"
+#include "tools/preprocess/shards/targets.h"
 
-#include <millrace/pipeline/stats.h>
+#include <millrace/pipeline/loader/stats.h>
 
 #include <chrono>
 #include <cstdint>

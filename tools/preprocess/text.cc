@@ -1,11 +1,11 @@
 // Texts: files of a folder, or the lines of one file, as they are or as token ids.
 #include "tools/preprocess/media.h"
-#include "tools/preprocess/tokenizing.h"
+#include "tools/preprocess/tokens/text_tokens.h"
 
-#include <millrace/datasets/file_bytes.h>
-#include <millrace/datasets/mapped_file.h>
-#include <millrace/datasets/printable.h>
-#include <millrace/decoders/text.h>
+#include <millrace/datasets/listing/file_bytes.h>
+#include <millrace/datasets/listing/mapped_file.h>
+#include <millrace/datasets/listing/printable.h>
+#include <millrace/decoders/text/text.h>
 
 #include <algorithm>
 #include <cstring>

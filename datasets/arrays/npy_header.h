@@ -1,0 +1,26 @@
+// Private: the header of a .npy file, versions 1 to 3.
+#pragma once
+
+#include <millrace/pipeline/data/dtype.h>
+#include <millrace/pipeline/data/shape.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace millrace {
+
+struct NpyHeader {
+  DType dtype = DType::uint8;
+  Shape shape;            // rows first
+  std::size_t bytes = 0;  // where the elements begin
+};
+
+// numpy has no bfloat16: it is written as the 16 bits it is made of.
+std::string make_npy_header(DType dtype, const Shape& shape);
+// Throws an Error that names `path`. The elements are proven to fill the rest of the file exactly.
+NpyHeader read_npy_header(std::span<const std::byte> file, const std::filesystem::path& path);
+
+}  // namespace millrace

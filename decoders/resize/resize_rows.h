@@ -1,0 +1,55 @@
+// Private. Resizes a picture that comes row by row, as decoders give it: each row is narrowed while
+// it is still in the cache, and an output row leaves as soon as its last source row was seen. So a
+// picture of any height needs the memory of a few dozen narrow rows.
+#pragma once
+
+#include "resize_weights.h"
+#include "row_sink.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace millrace {
+
+struct ResizePlan {
+  std::shared_ptr<const AxisWeights> columns, rows;
+
+  ResizePlan(std::int64_t source_width, std::int64_t source_height, const ResizeOptions& options,
+             std::int64_t kept_width, std::int64_t kept_height);
+
+  // The part of the source that the kept pixels need.
+  Region source() const {
+    return {columns->source_first, rows->source_first, columns->source_last, rows->source_last};
+  }
+  bool is_identity() const { return columns->identity && rows->identity; }
+  std::int64_t kept_width() const { return static_cast<std::int64_t>(columns->outputs.size()); }
+};
+
+// Takes the rows of plan.source() from top to bottom and gives the kept rows to `sink`.
+class RowResizer : public RowSink {
+ public:
+  RowResizer(const ResizePlan& plan, int channels, bool flip, RowSink& sink);
+  void rows(const std::uint8_t* first, std::size_t stride, std::int64_t count) override;
+
+ private:
+  void narrow(const std::uint8_t* first, std::size_t stride, std::int64_t count);
+  void emit_finished();
+  std::uint8_t* ring_row(std::int64_t y) {
+    return ring_.data() + static_cast<std::size_t>(y % ring_rows_) * ring_stride_;
+  }
+
+  ResizePlan plan_;
+  int channels_;
+  bool flip_;
+  RowSink& sink_;
+  std::int64_t ring_rows_;
+  std::size_t ring_stride_;
+  std::vector<std::uint8_t>& ring_;
+  std::vector<std::uint8_t>& out_;
+  std::vector<const std::uint8_t*>& taps_;
+  std::int64_t next_source_;     // the next row that comes in
+  std::size_t next_output_ = 0;  // the next row that goes out
+};
+
+}  // namespace millrace

@@ -1,0 +1,17 @@
+// Private: unpacks gzip.
+#pragma once
+
+#include <millrace/pipeline/base/error.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace millrace {
+
+bool is_gzip(std::span<const std::byte> bytes);
+// Refuses what would unpack to more than `max_bytes`.
+Status gunzip(std::span<const std::byte> bytes, std::int64_t max_bytes, std::string& out);
+
+}  // namespace millrace

@@ -1,0 +1,45 @@
+// Private: one decoded frame to red, green and blue planes (or grey) of the wanted size. Cropping,
+// resizing and colour conversion are one pass of swscale.
+//
+// Note [Colour]. The matrix and range are the frame's own; a frame that does not say is taken as
+// BT.601, limited range, as FFmpeg takes it. Frames that keep their size are converted as the
+// ffmpeg command does it by itself, so that they are the same to the last bit. Others are resized
+// with exact rounding and chroma interpolated at full resolution, to planes: swscale has vector
+// code for that case, and none for interleaved RGB.
+#pragma once
+
+#include "clip_writer.h"
+
+#include <millrace/decoders/container/libav.h>
+#include <millrace/pipeline/base/error.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace millrace {
+
+class FrameConverter {
+ public:
+  // `frame` is cropped on the way. `planes` stay valid until the next call.
+  Status convert(AVFrame& frame, Fit fit, FrameSize stored_size, int channels, Planes& planes);
+
+ private:
+  struct Setup {
+    int from_width = 0, from_height = 0, from_format = -1;
+    int matrix = -1, range = -1;
+    int to_width = 0, to_height = 0, to_format = -1;
+    bool keeps_size() const { return from_width == to_width && from_height == to_height; }
+    bool operator==(const Setup&) const = default;
+  };
+  Status prepare(const Setup& setup);
+  Status convert_interleaved(const AVFrame& frame, Planes& planes);
+
+  ScalerHandle scaler_;
+  Setup setup_;
+  std::vector<std::uint8_t> scratch_, interleaved_;
+  std::ptrdiff_t stride_ = 0;
+};
+
+Orientation orientation_of(const AVStream* stream);
+
+}  // namespace millrace

@@ -1,0 +1,50 @@
+// Private to the sampler: the order of an epoch in which samples of similar length stand side by
+// side, so that batches need little padding. See Note [buckets] in bucket_order.cc.
+#pragma once
+
+#include <millrace/pipeline/order/sampler.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace millrace {
+
+class BucketOrder {
+ public:
+  // Positions [first, first + indices.size()) of an epoch's order, and the samples that stand
+  // there.
+  struct Window {
+    Position key;  // seed, epoch, bucket and window of the epoch
+    std::int64_t first = 0;
+    std::vector<std::int64_t> indices;
+
+    bool holds(std::int64_t position) const {
+      return position >= first && position < first + static_cast<std::int64_t>(indices.size());
+    }
+    std::int64_t at(std::int64_t position) const {
+      return indices[static_cast<std::size_t>(position - first)];
+    }
+  };
+
+  BucketOrder(std::int64_t size, bool shuffle, SampleLengths lengths)
+      : size_(size), shuffle_(shuffle), lengths_(std::move(lengths)) {}
+
+  // The window with a position of the epoch that `at` is in. From any thread; the last few are
+  // kept.
+  std::shared_ptr<const Window> window(const Position& at, std::int64_t position);
+
+ private:
+  std::shared_ptr<const Window> make(const Position& key, std::int64_t number) const;
+  std::int64_t windows(const Position& key) const;
+  std::int64_t border(const Position& key, std::int64_t number) const;
+
+  std::int64_t size_;
+  bool shuffle_;
+  SampleLengths lengths_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const Window>> kept_;  // the newest last
+};
+
+}  // namespace millrace

@@ -1,0 +1,90 @@
+// How long a folder of many files keeps a trainer waiting before its first batch, and how much
+// memory the list takes. Prints one JSON line.
+#include "tools/bench/bench_measure.h"
+
+#include <millrace/datasets/folders/image_folder.h>
+#include <millrace/decoders/image/image_write.h>
+
+#include <CLI/CLI.hpp>
+
+namespace {
+
+using namespace millrace;
+namespace fs = std::filesystem;
+
+// Tiny pictures of their own, spread over folders.
+void make_files(const fs::path& root, std::int64_t count, std::int64_t per_folder) {
+  Array pixel = Array::empty(DType::uint8, {1, 1, 3});
+  for (std::uint8_t& value : pixel.as<std::uint8_t>()) value = 128;
+  std::vector<std::byte> png;
+  if (Status status = encode_png(pixel, {}, png); !status.ok()) throw status.error();
+  fs::path folder;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i % per_folder == 0) {
+      folder = root / ("part" + std::to_string(1'000'000 + i / per_folder));
+      fs::create_directories(folder);
+    }
+    std::ofstream(folder / ("picture" + std::to_string(10'000'000 + i) + ".png"), std::ios::binary)
+        .write(reinterpret_cast<const char*>(png.data()), static_cast<std::streamsize>(png.size()));
+  }
+}
+
+void run(const fs::path& folder, const FileListOptions& files) {
+  const double before_mb = peak_rss_mb();
+  const auto start = std::chrono::steady_clock::now();
+  auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  ImageFolder images(folder, {.size = 8, .files = files});
+  const double listed = seconds();
+  const double list_mb = peak_rss_mb();
+  Loader loader(images, {.batch_size = 32, .shuffle = true});
+  if (!loader.next()) throw Error("there is no batch");
+  const double first_batch = seconds();
+  const auto count = static_cast<double>(images.size());
+  nlohmann::json line{
+      {"files", images.size()},
+      {"folders", images.files().folders()},
+      {"from_index", images.files().from_index()},
+      {"list_s", listed},
+      {"first_batch_s", first_batch},
+      {"bytes_per_file", static_cast<double>(images.files().memory_bytes()) / count},
+      {"peak_bytes_per_file", (list_mb - before_mb) * 1e6 / count},
+      {"peak_rss_mb", peak_rss_mb()}};
+  std::cout << line.dump() << "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures how long it takes to list a folder of pictures and load a first batch.");
+  app.footer(
+      "\nExamples:\n  bench_listing many --make 1000000     # makes the files first\n"
+      "  bench_listing many --index never      # reads the folders\n"
+      "  bench_listing many                    # from the index, if there is one\n");
+  fs::path folder;
+  std::int64_t make = 0, per_folder = 1000;
+  std::string index = "automatic";
+  FileListOptions files;
+  app.add_option("folder", folder)->required();
+  app.add_option("--make", make, "make this many files and stop");
+  app.add_option("--per-folder", per_folder)->capture_default_str();
+  app.add_option("--index", index)->check(CLI::IsMember({"automatic", "always", "never"}));
+  app.add_option("--index-path", files.index_path, "where the index is");
+  app.add_flag("--check-files", files.check_files, "look at every file's size and time");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    files.index = index == "never"    ? FileListOptions::Index::never
+                  : index == "always" ? FileListOptions::Index::always
+                                      : FileListOptions::Index::automatic;
+    if (make > 0) {
+      make_files(folder, make, per_folder);
+    } else {
+      run(folder, files);
+    }
+  } catch (const std::exception& error) {
+    std::cerr << "bench_listing: " << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}

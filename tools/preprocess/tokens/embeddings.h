@@ -1,0 +1,26 @@
+// Sounds and texts to embeddings: what `preprocess tokens` does with a model such as MuLaN.
+#pragma once
+
+#include "tools/preprocess/job.h"
+#include "tools/preprocess/tokens/embedding_model.h"
+
+#include <memory>
+#include <string>
+
+namespace millrace {
+
+struct EmbeddingOptions {
+  double seconds = 0;  // of a sound, from its start; 0: as in training, else the whole
+  int rate = 0;        // 0: as in training
+  std::string table, bpe;
+};
+
+void declare_embeddings(CLI::App& app, EmbeddingOptions& options);
+
+// `medium`: "audio", "text", or "auto". A row is "embedding" float32 [dim], and "caption" text
+// where there is one.
+Job embeddings_job(const std::string& input, const std::string& medium,
+                   const std::shared_ptr<const EmbeddingModel>& model,
+                   const EmbeddingOptions& options, const std::shared_ptr<Pool>& pool);
+
+}  // namespace millrace

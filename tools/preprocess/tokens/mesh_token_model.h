@@ -1,0 +1,16 @@
+// The mesh autoencoder as a model of `preprocess tokens`. Private to the library
+// millrace_tokenizers.
+#pragma once
+
+#include "tools/preprocess/tokens/token_model.h"
+
+#include <millrace/training/checkpoint/value.h>
+
+#include <memory>
+
+namespace millrace {
+
+std::shared_ptr<const TokenModel> open_mesh_tokens(const Value& saved,
+                                                   const TokenModelOptions& options);
+
+}  // namespace millrace

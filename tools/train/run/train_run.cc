@@ -1,0 +1,266 @@
+// From options to a run: ranks, loaders, trackers, progress, and what is printed at the end.
+#include "tools/train/run/train_run.h"
+
+#include "tools/cli/malloc_tuning.h"
+#include "tools/cli/progress.h"
+
+#include <millrace/pipeline/base/error.h>
+#include <millrace/pipeline/base/log.h>
+#include <millrace/training/loop/stop_signal.h>
+#include <millrace/training/tracking/tracker.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <numeric>
+#include <utility>
+
+#include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
+#include <nlohmann/json.hpp>
+#include <torch/torch.h>
+
+namespace millrace {
+
+namespace {
+
+struct Parts {
+  AnyDataset train, valid;
+};
+
+// The same indices of both; without a validation part, the training part serves as one.
+Parts split(const TrainOptions& o, const AnyDataset& augmented, const AnyDataset& plain) {
+  if (o.valid_frac <= 0) return {augmented, plain};
+  const SplitOptions options{.valid_fraction = o.valid_frac, .seed = o.random_split_seed};
+  return {random_split(augmented, options).train, random_split(plain, options).valid};
+}
+
+// The rank's part of the validation set, or of its first batches: neighbours stay together, and no
+// sample is seen twice.
+Subset share_of(const AnyDataset& valid, const TrainOptions& o, const Place& place) {
+  std::int64_t size = valid->size();
+  if (o.valid_batches > 0) size = std::min(size, o.valid_batches * o.batch_size);
+  const std::int64_t world = place.world();
+  auto border = [&](std::int64_t rank) { return (size * rank + world - 1) / world; };
+  std::vector<std::int64_t> indices(
+      static_cast<std::size_t>(border(place.rank() + 1) - border(place.rank())));
+  std::iota(indices.begin(), indices.end(), border(place.rank()));
+  return Subset(valid, std::move(indices));
+}
+
+std::string ledger_name(int rank) {
+  return rank == 0 ? "errors.jsonl" : c10::str("errors.rank", rank, ".jsonl");
+}
+
+LoaderOptions for_training(const TrainOptions& o, const Place& place, LoaderOptions options) {
+  options.batch_size = o.batch_size;
+  options.shuffle = true;
+  options.seed = o.seed;
+  options.prefetch = o.prefetch;
+  options.pool = std::make_shared<Pool>(o.workers);
+  options.rank = place.rank();
+  options.world = place.world();
+  options.group = o.grad_accum_every;
+  options.errors.fail = o.on_error == "fail";
+  options.errors.max_fraction = o.max_error_share;
+  options.errors.max_name = "--max-error-share";
+  options.errors.ledger = std::filesystem::path(o.results_folder) / ledger_name(place.rank());
+  // Where a resumed run really goes on is in its checkpoint; here it keeps the ledger.
+  if (o.resume) options.position = Position{.seed = o.seed};
+  return options;
+}
+
+std::optional<Loader> validation_loader(const TrainOptions& o, const Place& place,
+                                        const AnyDataset& valid, LoaderOptions options) {
+  Subset share = share_of(valid, o, place);
+  if (share.size() == 0) return std::nullopt;
+  options.batch_size = o.batch_size;
+  options.tail = Tail::shorten;  // every sample is judged
+  options.prefetch = 1;
+  options.bucket.window = 0;  // so that the samples shown are of all lengths
+  options.pool = std::make_shared<Pool>(1);
+  options.errors.fail = o.on_error == "fail";
+  options.errors.max_fraction = o.max_error_share;
+  options.errors.max_name = "--max-error-share";
+  return Loader(std::move(share), std::move(options));
+}
+
+LoaderOptions on_device(LoaderOptions options, const Place& place) {
+  if (place.accelerator) options.device = open_cuda_device(place.device().index());
+  return options;
+}
+
+// "loss 0.0123  discr_loss 1.02  31.4 items/s  data 0.3 %"
+std::string note_of(const StepReport& report) {
+  std::string note;
+  char text[64];
+  for (const auto& [name, value] : report.losses) {
+    std::snprintf(text, sizeof text, " %.4g  ", value);
+    note.append(name).append(text);
+  }
+  std::snprintf(text, sizeof text, "%.1f items/s  data %.1f %%", report.rates.items_per_second,
+                100 * report.rates.data_wait);
+  note += text;
+  if (report.padding == 0) return note;
+  std::snprintf(text, sizeof text, "  padding %.1f %%", 100 * report.padding);
+  return note + text;
+}
+
+void print_result(const TrainOptions& o, const RunFolder& folder, const Scheduler& scheduler,
+                  int code) {
+  if (!o.json) {
+    std::printf("%lld steps done, results in %s\n", static_cast<long long>(scheduler.step()),
+                folder.path().c_str());
+    return;
+  }
+  const StepMeter::Rates whole = scheduler.rates();
+  nlohmann::ordered_json result{{"step", scheduler.step()},
+                                {"exit_code", code},
+                                {"steps_per_second", whole.steps_per_second},
+                                {"items_per_second", whole.items_per_second},
+                                {"data_wait", whole.data_wait},
+                                {"optimizer", whole.optimizer}};
+  if (whole.backward > 0) {
+    result["backward"] = whole.backward;
+    result["forward"] = 1 - whole.data_wait - whole.backward - whole.optimizer;
+  }
+  for (const auto& [name, value] : scheduler.last_logs()) result[name] = value;
+  std::printf("%s\n", result.dump().c_str());
+}
+
+// A signal that comes before the first step ends the run there, with a checkpoint, unless getting
+// there takes longer than this.
+constexpr std::chrono::seconds patience_before_the_loop{5};
+
+constexpr const char* config_file = "config.toml";
+
+void write_config(const CLI::App& app, const RunFolder& folder) {
+  folder.write_config(config_file, CommandLine::toml(app, {"resume", "clear", "json", "quiet"}));
+}
+
+OldRun old_run(const TrainOptions& o) {
+  return o.resume ? OldRun::resume : o.clear ? OldRun::clear : OldRun::refuse;
+}
+
+}  // namespace
+
+OptimizerOptions optimizer_options(const TrainOptions& o) {
+  OptimizerOptions options{.kind = optimizer_kind(o.optimizer),
+                           .lr = o.lr,
+                           .eps = o.eps,
+                           .weight_decay = o.weight_decay};
+  if (options.kind == OptimizerKind::lion) options.betas = {0.9, 0.99};
+  if (o.betas.size() == 2) options.betas = {o.betas[0], o.betas[1]};
+  return options;
+}
+
+SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
+  SchedulerOptions options{.num_train_steps = o.num_train_steps,
+                           .grad_accum_every = o.grad_accum_every,
+                           .save_results_every = o.save_results_every,
+                           .save_model_every = o.save_model_every,
+                           .checkpoint_every = o.checkpoint_every,
+                           .checkpoint_numbers = o.checkpoint_numbers,
+                           .keep = o.keep,
+                           .valid_batches = o.valid_batches,
+                           .use_ema = o.use_ema,
+                           .ema = o.ema,
+                           .schedule = o.lr_schedule,
+                           .precision = precision(o.mixed_precision),
+                           .max_bad_steps = o.max_bad_steps,
+                           .ranks = place.ranks.get(),
+                           .accelerator = place.accelerator.get()};
+  options.schedule.kind = schedule_kind(o.schedule);
+  options.schedule.steps = o.num_train_steps;
+  return options;
+}
+
+void check_sizes(const TrainOptions& o, std::int64_t samples) {
+  const auto training =
+      static_cast<std::int64_t>((1 - o.valid_frac) * static_cast<double>(samples));
+  if (training >= o.batch_size && (o.valid_frac <= 0 || training < samples)) return;
+  throw Error(c10::str("there are ", samples, " files, ", training,
+                       " of them for training: too few for batches of ", o.batch_size))
+      .at(o.folder)
+      .hint(c10::str("Give more files, a smaller --batch-size, or another --valid-frac (now ",
+                     o.valid_frac, ")"))
+      .kind(ErrorKind::usage);
+}
+
+TrainingData::TrainingData(const TrainOptions& o, const Place& place, const AnyDataset& augmented,
+                           const AnyDataset& plain, LoaderOptions options)
+    : train(split(o, augmented, plain).train, for_training(o, place, on_device(options, place))),
+      valid(validation_loader(o, place, split(o, augmented, plain).valid,
+                              on_device(options, place))) {}
+
+int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& body) {
+  const StopSignal stop(patience_before_the_loop);
+  keep_freed_memory();
+  const std::optional<Ranks> ranks = ranks_from_environment();
+  if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // rank 0 speaks
+  Place place;
+  place.accelerator = find_accelerator(o.device, ranks ? ranks->local_rank : 0);
+  if (o.mixed_precision == "fp16" && !place.accelerator) {
+    throw Error("--mixed-precision fp16 needs a GPU; on the CPU there is bf16")
+        .kind(ErrorKind::usage);
+  }
+  torch::manual_seed(o.seed);
+  if (o.threads > 0) torch::set_num_threads(o.threads);
+  if (!ranks) return body(place);
+  place.ranks =
+      std::make_unique<RankGroup>(*ranks, RankGroupOptions{.accelerator = place.accelerator.get()});
+  log(LogLevel::info, c10::str("rank 0 of ", ranks->world, " ranks: all are here"));
+  try {
+    const int code = body(place);
+    return code;
+  } catch (const std::exception& error) {
+    place.ranks->fail(error.what());
+    throw;
+  }
+}
+
+RunFolder open_run_folder(const CLI::App& app, const TrainOptions& o, const Place& place) {
+  const bool first = place.rank() == 0;
+  if (!first) place.ranks->barrier();  // it is made, or rank 0 has told why not
+  RunFolder folder(o.results_folder, first ? old_run(o) : OldRun::join, o.checkpoints_folder,
+                   o.checkpoint_stem);
+  // That of an earlier run stays until its checkpoint has been found to fit.
+  if (first && !std::filesystem::exists(folder / config_file)) write_config(app, folder);
+  if (first && place.ranks) place.ranks->barrier();
+  return folder;
+}
+
+int run(const CLI::App& app, const TrainOptions& o, const Place& place, const RunFolder& folder,
+        Scheduler& scheduler) {
+  const std::int64_t first = o.resume ? scheduler.resume() : 0;
+  if (place.rank() > 0) return scheduler.run();
+  if (o.resume) write_config(app, folder);
+  scheduler.add_tracker(std::make_unique<JsonLinesTracker>(folder / "metrics.jsonl", first));
+  auto board = std::make_unique<TensorBoardTracker>(folder.path(), first);
+  board->hyper_parameters(CommandLine::settings(app));
+  scheduler.add_tracker(std::move(board));
+  Progress progress({.what = "steps",
+                     .total = o.num_train_steps,
+                     .done = first,
+                     .unit = "steps",
+                     .files = false,
+                     .quiet = o.quiet});
+  scheduler.on_step([&](const StepReport& report) {
+    progress.update({.items = report.step - first, .note = note_of(report)});
+  });
+  const int code = scheduler.run();
+  progress.finish();
+  print_result(o, folder, scheduler, code);
+  return code;
+}
+
+int run_guarded(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const c10::Error& error) {
+    throw Error(error.what_without_backtrace()).stage("libtorch");
+  }
+}
+
+}  // namespace millrace

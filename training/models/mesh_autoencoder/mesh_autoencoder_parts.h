@@ -1,0 +1,36 @@
+// What the mesh autoencoder keeps of a batch while it runs. Private to training/models.
+#pragma once
+
+#include "mesh_features.h"
+#include "mesh_graph.h"
+
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
+
+#include <vector>
+
+namespace millrace {
+
+// Faces that are there stand one after the other, mesh by mesh; so do the pairs that touch.
+struct MeshAutoencoderImpl::Graph {
+  torch::Tensor faces;  // [batch, faces, corners]
+  torch::Tensor mask;   // [batch, faces]
+  torch::Tensor pairs;  // [pairs, 2], numbers of faces in their own mesh
+  std::vector<std::int64_t> first_face, first_pair;  // of each mesh, and the end
+  FaceFeatures features;
+
+  torch::Tensor rows(const torch::Tensor& of_faces, std::int64_t begin, std::int64_t count) const {
+    const std::int64_t first = first_face[static_cast<std::size_t>(begin)];
+    return of_faces.narrow(0, first, first_face[static_cast<std::size_t>(begin + count)] - first);
+  }
+  // [pairs, 2] of some meshes, numbers of faces among all of theirs.
+  torch::Tensor pairs_of(std::int64_t begin, std::int64_t count) const;
+  RowLists neighbours(std::int64_t begin, std::int64_t count) const;
+};
+
+struct MeshAutoencoderImpl::Encoded {
+  torch::Tensor features;  // [batch, faces, corners * dim_codebook]
+  torch::Tensor codes;     // [batch, faces * corners, quantizers]
+  torch::Tensor losses;    // [quantizers]
+};
+
+}  // namespace millrace

@@ -1,0 +1,32 @@
+// Texts as sequences of vectors, by a small transformer over their bytes that is trained with what
+// it conditions: nothing to download. Private to training/models.
+#pragma once
+
+#include "decoder_layers.h"
+
+#include <millrace/training/models/mesh_transformer/mesh_transformer_config.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <torch/nn/modules/embedding.h>
+
+namespace millrace {
+
+class TextEncoder : public torch::nn::Module {
+ public:
+  TextEncoder(const TextEncoderConfig& config, std::int64_t dim);
+  struct Encoded {
+    torch::Tensor embeds, mask;  // [texts, bytes of the longest, dim], and where there are bytes
+  };
+  Encoded forward(const std::vector<std::string>& texts);
+
+ private:
+  std::int64_t max_bytes_;
+  torch::nn::Embedding bytes_, places_;
+  std::shared_ptr<DecoderLayers> layers_;
+};
+
+}  // namespace millrace

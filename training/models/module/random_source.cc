@@ -1,0 +1,46 @@
+#include <millrace/pipeline/base/error.h>
+#include <millrace/training/models/module/random_source.h>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/util/StringUtil.h>
+#include <torch/torch.h>
+
+namespace millrace {
+
+torch::Tensor Draws::replay(torch::IntArrayRef shape) {
+  if (next_ == recorded_.size()) {
+    throw Error(c10::str("the model draws more random tensors than the ", next_, " recorded"));
+  }
+  const auto& [name, values] = recorded_[next_++];
+  if (values.sizes() != shape) {
+    throw Error(c10::str("the model draws ", shape, ", but ", name, " is ", values.sizes()));
+  }
+  return values;
+}
+
+void Draws::reseed(std::uint64_t seed) {
+  if (!replays_) own_ = at::detail::createCPUGenerator(seed);
+}
+
+torch::Tensor Draws::normal(torch::IntArrayRef shape) {
+  return replays_ ? replay(shape) : torch::randn(shape, own_);
+}
+
+torch::Tensor Draws::uniform(torch::IntArrayRef shape) {
+  return replays_ ? replay(shape) : torch::rand(shape, own_);
+}
+
+torch::Tensor Draws::permutation(std::int64_t size) {
+  return replays_ ? replay({size}) : torch::randperm(size, own_, torch::kInt64);
+}
+
+torch::Tensor Draws::integers(std::int64_t end, torch::IntArrayRef shape) {
+  return replays_ ? replay(shape) : torch::randint(0, end, shape, own_, torch::kInt64);
+}
+
+std::int64_t Draws::integer(std::int64_t begin, std::int64_t end) {
+  if (replays_) return replay({}).item<std::int64_t>();
+  return torch::randint(begin, end, {1}, own_, torch::kInt64).item<std::int64_t>();
+}
+
+}  // namespace millrace

@@ -1,0 +1,45 @@
+// Sound to spectrograms, and the masks that hide parts of them in training, equal to torchaudio's
+// transforms Spectrogram, FrequencyMasking and TimeMasking.
+//
+//   Spectrogram spectrogram({.n_fft = 400, .win_length = 400, .hop_length = 160});
+//   torch::Tensor power = spectrogram->forward(sound);                    // [batch, 201, times]
+//   power = mask_band(power, 80, -2, draws);                              // of frequencies
+#pragma once
+
+#include <millrace/training/models/module/random_source.h>
+
+#include <cstdint>
+#include <string>
+
+#include <torch/nn/module.h>
+
+namespace millrace {
+
+struct SpectrogramOptions {
+  std::int64_t n_fft = 400;
+  std::int64_t win_length = 400;
+  std::int64_t hop_length = 200;
+  double power = 2;  // of the magnitude
+  std::int64_t pad = 0;
+  bool center = true;
+  std::string pad_mode = "reflect";
+};
+
+class SpectrogramImpl : public torch::nn::Module {
+ public:
+  explicit SpectrogramImpl(SpectrogramOptions options);
+  // [batch, samples] to [batch, n_fft / 2 + 1, times]
+  torch::Tensor forward(const torch::Tensor& sound);
+
+ private:
+  SpectrogramOptions options_;
+  torch::Tensor window_;
+};
+TORCH_MODULE(Spectrogram);
+
+// Zeroes one band along the axis, -2 (frequencies) or -1 (times), the same for the whole batch; it
+// is narrower than `widest`, unless that is more than there is.
+torch::Tensor mask_band(const torch::Tensor& spectrogram, std::int64_t widest, std::int64_t axis,
+                        Draws& draws);
+
+}  // namespace millrace

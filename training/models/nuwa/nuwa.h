@@ -1,0 +1,87 @@
+// NUWA's text to video, as nuwa-pytorch 0.7.8 has it: a transformer over words, and one that tells
+// the codes of a video one by one, each from its neighbours and the text. Parameter names, defaults
+// and arithmetic are the package's.
+//
+//   Nuwa model(NuwaConfig{.dim = 256, .vae = vae.config()});
+//   torch::Tensor loss = model->loss(text, video);     // int64 [batch, words], 0 is padding
+//   torch::Tensor clips = model->generate(text, {.num_frames = 5});
+#pragma once
+
+#include <millrace/training/models/module/random_source.h>
+#include <millrace/training/models/nuwa/nuwa_config.h>
+#include <millrace/training/models/nuwa/nuwa_vqgan.h>
+
+#include <memory>
+#include <vector>
+
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+
+namespace millrace {
+
+class NuwaTransformerImpl;
+class AxialPositionsImpl;
+
+struct NuwaLossOptions {
+  // Of each text to be left out in training, so that guidance has something to compare with.
+  double cond_dropout_prob = 0.2;
+};
+
+struct NuwaGenerateOptions {
+  double filter_thres = 0.9;  // of all codes the best 1 - this are left to choose from
+  double temperature = 1;
+  double cond_scale = 2;        // how much the text counts; 1: no guidance
+  std::int64_t num_frames = 0;  // 0: max_video_frames; more are possible
+  std::int64_t decode_max_batchsize = 10;
+  // Remembers what it has computed of earlier tokens; without, every token costs all before it.
+  bool cached = true;
+};
+
+class NuwaImpl : public torch::nn::Module {
+ public:
+  explicit NuwaImpl(NuwaConfig config);
+
+  const NuwaConfig& config() const { return config_; }
+  NuwaVqgan& vae() { return vae_; }
+  void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
+  // All that is trained: not the VAE, and each once, although a reversible network has its layers
+  // under two names.
+  std::vector<torch::Tensor> trained_parameters() const;
+
+  // [batch, words, dim]; `mask`: which words there are.
+  torch::Tensor embed_text(const torch::Tensor& text, const torch::Tensor& mask);
+  // The codes of a video: float [batch, frames, channels, height, width], or codes already.
+  torch::Tensor codes_of(const torch::Tensor& video);
+  // [batch, codes, codebook]: what each code is taken for, from the text and those before it.
+  torch::Tensor logits(const torch::Tensor& text, const torch::Tensor& codes,
+                       const NuwaLossOptions& options = {});
+  torch::Tensor loss(const torch::Tensor& text, const torch::Tensor& video,
+                     const NuwaLossOptions& options = {});
+
+  // int64 [batch, frames, rows, columns], without gradients and in eval mode.
+  torch::Tensor generate_codes(const torch::Tensor& text, const NuwaGenerateOptions& options = {});
+  // [batch, frames, channels, height, width]
+  torch::Tensor generate(const torch::Tensor& text, const NuwaGenerateOptions& options = {});
+
+ private:
+  class Generation;
+
+  torch::Tensor positions() const;
+  torch::Tensor embed_codes(const torch::Tensor& codes, std::int64_t first_place) const;
+  torch::Tensor start(std::int64_t batch) const;
+  torch::Tensor choose(const torch::Tensor& logits, const NuwaGenerateOptions& options);
+  void check_text(const torch::Tensor& text) const;
+
+  NuwaConfig config_;
+  std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();
+  NuwaVqgan vae_{nullptr};
+  torch::Tensor video_bos_, inv_freq_;
+  torch::nn::Embedding text_embedding_{nullptr}, text_positions_{nullptr},
+      image_embedding_{nullptr};
+  std::shared_ptr<NuwaTransformerImpl> text_transformer_, video_transformer_;
+  std::shared_ptr<AxialPositionsImpl> video_positions_;
+  torch::nn::Linear to_logits_{nullptr};
+};
+TORCH_MODULE(Nuwa);
+
+}  // namespace millrace

@@ -1,0 +1,56 @@
+// The VQGAN-VAE of NUWA, as nuwa-pytorch 0.7.8 has it: frames to codes and back. Parameter names,
+// defaults and arithmetic are the package's; the losses are those of PictureVaeImpl.
+//
+//   NuwaVqgan vae(NuwaVqganConfig{.dim = 64, .image_size = 64, .num_layers = 3});
+//   torch::Tensor codes = vae->get_video_indices(video);   // [batch, frames, 8, 8]
+//   torch::Tensor again = vae->codebook_indices_to_video(codes);
+#pragma once
+
+#include <millrace/training/models/nuwa/nuwa_vqgan_config.h>
+#include <millrace/training/models/vqgan/picture_vae.h>
+
+#include <string>
+
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+
+namespace millrace {
+
+class NuwaVqganImpl : public PictureVaeImpl {
+ public:
+  explicit NuwaVqganImpl(NuwaVqganConfig config);
+
+  const NuwaVqganConfig& config() const { return config_; }
+  std::string config_json() const override { return config_.to_json(); }
+  void set_ranks(const CodebookRanks& ranks) override { vq_->codebook()->ranks = ranks; }
+
+  void check_pictures(const torch::Tensor& pictures) const override;
+  Quantized encode(const torch::Tensor& pictures) override;
+  std::function<torch::Tensor(const torch::Tensor&)> packed_encoder() const override;
+  torch::Tensor decode(const torch::Tensor& features) override;
+
+  // [codes, dimensions], without projection
+  torch::Tensor codebook() { return vq_->codebook()->codes(); }
+  // [batch, frames, channels, height, width] to int64 [batch, frames, rows, columns]. In eval mode
+  // and without gradients, whatever the mode of the model.
+  torch::Tensor get_video_indices(const torch::Tensor& video);
+  // And back, from [batch, frames, rows, columns] or [batch, all of them]; at most so many frames
+  // at once. Where codes have fewer or more dimensions than the decoder has channels, the package
+  // fails; here they are projected.
+  torch::Tensor codebook_indices_to_video(const torch::Tensor& indices, std::int64_t at_once = 64);
+
+ protected:
+  torch::Tensor last_weight() const override { return last_->weight; }
+  torch::Tensor ratio(const torch::Tensor& norm, const torch::Tensor& other) const override {
+    return norm / (other + 1e-6);
+  }
+
+ private:
+  NuwaVqganConfig config_;
+  torch::nn::Sequential encoders_, decoders_;
+  torch::nn::Conv2d last_{nullptr};
+  VectorQuantizer vq_{nullptr};
+};
+TORCH_MODULE(NuwaVqgan);
+
+}  // namespace millrace

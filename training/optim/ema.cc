@@ -1,0 +1,96 @@
+#include <millrace/pipeline/base/error.h>
+#include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/optim/ema.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <c10/util/StringUtil.h>
+#include <torch/torch.h>
+
+namespace millrace {
+
+Ema::Ema(NamedTensors online, NamedTensors average, const EmaOptions& options)
+    : online_(std::move(online)), average_(std::move(average)), options_(options) {
+  bool same = online_.size() == average_.size();
+  for (std::size_t i = 0; same && i < online_.size(); ++i) {
+    same = online_[i].first == average_[i].first &&
+           online_[i].second.sizes() == average_[i].second.sizes();
+  }
+  if (!same) throw Error("the average must be of the same model").kind(ErrorKind::usage);
+  if (options_.update_every < 1) {
+    throw Error(c10::str("the average must be updated every 1 or more steps, not every ",
+                         options_.update_every))
+        .kind(ErrorKind::usage);
+  }
+}
+
+double Ema::decay() const {
+  // In float, as the package computes it: for a decay near 1 the difference would be seen.
+  const auto epoch = static_cast<float>(step_ - options_.update_after_step - 1);
+  if (epoch <= 0) return 0;
+  const float value = 1 - std::pow(1 + epoch / static_cast<float>(options_.inv_gamma),
+                                   -static_cast<float>(options_.power));
+  return std::clamp(value, static_cast<float>(options_.min_value),
+                    static_cast<float>(options_.beta));
+}
+
+void Ema::copy() {
+  torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < online_.size(); ++i) {
+    if (average_[i].second.is_floating_point()) average_[i].second.copy_(online_[i].second);
+  }
+}
+
+// Tensors that have several names, such as a codebook that quantizers share, move once.
+std::vector<std::size_t> Ema::floating() const {
+  std::vector<std::size_t> once;
+  std::set<const void*> seen;
+  for (std::size_t i = 0; i < average_.size(); ++i) {
+    const torch::Tensor& tensor = average_[i].second;
+    if (!tensor.is_floating_point()) continue;
+    if (tensor.numel() == 0 || seen.insert(tensor.const_data_ptr()).second) once.push_back(i);
+  }
+  return once;
+}
+
+void Ema::update() {
+  const std::int64_t step = step_++;
+  if (step % options_.update_every != 0) return;
+  if (step <= options_.update_after_step) {
+    copy();
+    return;
+  }
+  if (!started_) {
+    copy();
+    started_ = true;
+  }
+  if (options_.beta == 1) return;
+  torch::NoGradGuard no_grad;
+  const double weight = 1 - decay();
+  for (const std::size_t i : floating()) average_[i].second.lerp_(online_[i].second, weight);
+}
+
+Value Ema::state(bool with_online_model) const {
+  Dict state{{"initted", torch::tensor(started_)}, {"step", torch::tensor(step_)}};
+  if (with_online_model) {
+    for (const auto& [name, tensor] : online_) state.set("online_model." + name, tensor);
+  }
+  for (const auto& [name, tensor] : average_) state.set("ema_model." + name, tensor);
+  return state;
+}
+
+void Ema::load(const Value& state, const std::string& source) {
+  Dict average;
+  const std::string prefix = "ema_model.";
+  for (const auto& [key, value] : state.as_dict()) {
+    const std::string& name = key.as_string();
+    if (name.starts_with(prefix)) average.set(name.substr(prefix.size()), value);
+  }
+  copy_tensors(average, average_, source);
+  step_ = state["step"].as_tensor().item<std::int64_t>();
+  started_ = state["initted"].as_tensor().item<bool>();
+}
+
+}  // namespace millrace
