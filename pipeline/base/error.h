@@ -66,6 +66,11 @@ class Error : public std::exception {
   bool transient_ = false;
 };
 
+// For wrong options and arguments: programs end with exit code 2.
+[[noreturn]] inline void throw_usage_error(std::string reason) {
+  throw Error(std::move(reason)).kind(ErrorKind::usage);
+}
+
 // Success, or an Error. One pointer wide, so that success costs nothing.
 class [[nodiscard]] Status {
  public:

@@ -4,11 +4,10 @@
 #include "tests/parity/fixture.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <string>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

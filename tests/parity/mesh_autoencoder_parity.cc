@@ -1,11 +1,11 @@
 #include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
 #include <millrace/training/optim/optimizer.h>
 
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,6 +1,7 @@
 #include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_transformer/mesh_transformer.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/optim/optimizer.h>
@@ -9,7 +10,6 @@
 #include <set>
 
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,6 +1,7 @@
 #include "tests/parity/load_weights.h"
 #include "tests/parity/models.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/mulan/mulan.h>
 #include <millrace/training/models/mulan/spectrogram.h>
@@ -9,7 +10,6 @@
 #include <set>
 
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 

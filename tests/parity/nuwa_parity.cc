@@ -2,6 +2,7 @@
 #include "tests/parity/models.h"
 #include "tests/parity/vae_steps.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/nuwa/nuwa.h>
 #include <millrace/training/optim/optimizer.h>
@@ -9,7 +10,6 @@
 #include <set>
 
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -3,10 +3,9 @@
 #include "tests/parity/perceptual_net.h"
 #include "tests/parity/vae_steps.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -2,6 +2,7 @@
 #include "tests/parity/models.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <cstdio>
 #include <exception>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

@@ -1,8 +1,7 @@
 #include "tests/parity/perceptual_net.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/vqgan/vgg16.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

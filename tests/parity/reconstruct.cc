@@ -2,13 +2,12 @@
 // trainer. INPUT holds "config" (JSON) and "img"; OUTPUT gets "recon" and "ids".
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/checkpoint/weights.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/vqgan/vqgan.h>
 
 #include <cstdio>
 #include <exception>
-
-#include <torch/torch.h>
 
 int main(int argc, char** argv) {
   using namespace millrace;

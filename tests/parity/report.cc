@@ -1,11 +1,11 @@
 #include "tests/parity/report.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

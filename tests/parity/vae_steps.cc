@@ -1,5 +1,6 @@
 #include "tests/parity/vae_steps.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/optim/optimizer.h>
 
@@ -7,7 +8,6 @@
 #include <set>
 
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 

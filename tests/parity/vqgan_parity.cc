@@ -5,10 +5,9 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/vqgan/vqgan.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -50,6 +50,7 @@ endfunction()
 # millrace_together(target a.cc b.cc ...): files of `target` that are compiled three at a time.
 function(millrace_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # the "main" file includes the real one
   set(count 0)
   foreach(source ${ARGN})
     math(EXPR part "${count} / 3")

@@ -1,11 +1,11 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/device/precision.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <map>
 
 #include <ATen/autocast_mode.h>
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,10 +1,10 @@
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/distributed/gradient_sync.h>
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -2,6 +2,7 @@
 #include <millrace/pipeline/base/log.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/loop/scheduler.h>
 #include <millrace/training/loop/stop_signal.h>
 #include <millrace/training/models/module/module_tensors.h>
@@ -12,7 +13,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -5,6 +5,7 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/log.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/loop/scheduler.h>
 #include <millrace/training/loop/stop_signal.h>
 #include <millrace/training/models/module/module_tensors.h>
@@ -14,7 +15,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

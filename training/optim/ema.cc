@@ -1,5 +1,6 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/optim/ema.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <set>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

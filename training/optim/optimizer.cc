@@ -1,11 +1,11 @@
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/optim/optimizer.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -3,13 +3,13 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <csignal>
 #include <string>
 #include <vector>
 
 #include <sys/resource.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

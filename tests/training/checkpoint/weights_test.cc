@@ -4,13 +4,12 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/checkpoint/weights.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/video_tokenizer/video_tokenizer.h>
 #include <millrace/training/models/vqgan/vqgan.h>
 #include <millrace/training/optim/ema.h>
 #include <millrace/training/optim/optimizer.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

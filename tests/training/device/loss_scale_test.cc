@@ -5,9 +5,8 @@
 #include <millrace/datasets/compose/generated.h>
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/device/tensor.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/loop/scheduler.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

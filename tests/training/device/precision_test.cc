@@ -6,13 +6,13 @@
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/device/accelerator.h>
 #include <millrace/training/device/precision.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/vqgan/vqgan.h>
 
 #include <chrono>
 #include <thread>
 
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

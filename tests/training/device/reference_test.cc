@@ -3,11 +3,11 @@
 #include <millrace/datasets/compose/generated.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/pipeline/data/subset.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

@@ -2,6 +2,7 @@
 #include "tests/training/programs/child_program.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/distributed/gradient_sync.h>
 #include <millrace/training/distributed/rank_group.h>
 #include <millrace/training/models/quantizers/vector_quantizer.h>
@@ -10,8 +11,6 @@
 #include <functional>
 #include <mutex>
 #include <thread>
-
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

@@ -2,6 +2,7 @@
 #include "tests/training/programs/trainer_programs.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +11,6 @@
 
 #include <c10/util/StringUtil.h>
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

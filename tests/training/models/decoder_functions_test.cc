@@ -1,5 +1,6 @@
 // Attention over a few tokens, gated layers and linear layers as one operation each: what they
 // give, and their gradients, beside the same in plain operations and 64 bits.
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/ops/decoder_functions.h>
 #include <millrace/training/models/ops/linear_function.h>
 
@@ -11,7 +12,6 @@
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

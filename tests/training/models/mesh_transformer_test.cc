@@ -3,13 +3,12 @@
 #include "tests/reference.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_transformer/mesh_transformer.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <set>
 #include <string>
-
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

@@ -1,8 +1,8 @@
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/nuwa/nuwa.h>
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

@@ -1,6 +1,7 @@
 // What parity_check cannot see of the video tokenizer: what is refused, and what the package cannot
 // run at all.
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/video_tokenizer/video_tokenizer.h>
 
@@ -9,7 +10,6 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan.h>
 #include <millrace/training/models/vqgan/packed_encoder.h>
 #include <millrace/training/models/vqgan/vgg16.h>
@@ -10,8 +11,6 @@
 
 #include <algorithm>
 #include <string>
-
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

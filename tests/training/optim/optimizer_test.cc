@@ -4,12 +4,11 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/optim/optimizer.h>
 
 #include <map>
 #include <string>
-
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

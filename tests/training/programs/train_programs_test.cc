@@ -3,6 +3,7 @@
 #include "tests/training/programs/trainer_programs.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <chrono>
 #include <csignal>
@@ -10,8 +11,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

@@ -1,13 +1,12 @@
 #include "mesh_attention.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/ops/taylor_series.h>
 #include <millrace/training/models/quantizers/quantizer.h>
 
 #include <cmath>
 #include <limits>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

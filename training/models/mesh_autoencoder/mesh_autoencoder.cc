@@ -4,14 +4,13 @@
 #include "mesh_face_edges.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/ops/recompute.h>
 #include <millrace/training/models/quantizers/residual_quantizer.h>
 
 #include <algorithm>
 #include <limits>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -12,10 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(why).kind(ErrorKind::usage);
-}
-
 // Every list of arguments is given once, and walked both ways.
 
 template <class Visit, class Config>
@@ -134,12 +130,12 @@ void parts(Config& c, Visit visit) {
 template <class Config>
 void take_all(const json& object, Config& config, const std::string& what,
               std::set<std::string> others = {}) {
-  if (!object.is_object()) refuse(c10::str(what, " is no JSON object, but ", object.dump()));
+  if (!object.is_object()) throw_usage_error(c10::str(what, " is no JSON object, but ", object.dump()));
   Arguments a(object, "");
   arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
   for (const auto& [key, value] : object.items()) {
     if (!a.known_.contains(key) && !others.contains(key)) {
-      refuse(c10::str(what, " has no argument ", key, " here"));
+      throw_usage_error(c10::str(what, " has no argument ", key, " here"));
     }
   }
 }
@@ -159,18 +155,18 @@ json json_of(const Config& config) {
 }
 
 void check_positive(const char* name, std::int64_t value) {
-  if (value < 1) refuse(c10::str(name, " must be positive, but is ", value));
+  if (value < 1) throw_usage_error(c10::str(name, " must be positive, but is ", value));
 }
 
 void check_share(const char* name, double value) {
-  if (!(value >= 0 && value < 1)) refuse(c10::str(name, " must be in [0, 1), but is ", value));
+  if (!(value >= 0 && value < 1)) throw_usage_error(c10::str(name, " must be in [0, 1), but is ", value));
 }
 
 }  // namespace
 
 MeshAutoencoderConfig MeshAutoencoderConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) refuse("the configuration is no JSON object");
+  if (!object.is_object()) throw_usage_error("the configuration is no JSON object");
   MeshAutoencoderConfig config;
   // The last two do not change what is computed.
   std::set<std::string> others{"compat", "checkpoint_quantizer", "flash_attn"};
@@ -219,35 +215,35 @@ void MeshAutoencoderConfig::check() const {
   }
   for (const auto* dims : {&encoder_dims_through_depth, &decoder_dims_through_depth}) {
     if (dims->empty() || std::ranges::min(*dims) < 1) {
-      refuse("the dims through depth must be one or more positive numbers");
+      throw_usage_error("the dims through depth must be one or more positive numbers");
     }
   }
   if (!(coor_continuous_range[0] < coor_continuous_range[1])) {
-    refuse("coor_continuous_range must go up");
+    throw_usage_error("coor_continuous_range must go up");
   }
   if (init_decoder_conv_kernel < 1 || init_decoder_conv_kernel % 2 != 1) {
-    refuse(c10::str("init_decoder_conv_kernel must be odd, but is ", init_decoder_conv_kernel));
+    throw_usage_error(c10::str("init_decoder_conv_kernel must be odd, but is ", init_decoder_conv_kernel));
   }
-  if (attn_encoder_depth < 0 || attn_decoder_depth < 0) refuse("a depth cannot be negative");
+  if (attn_encoder_depth < 0 || attn_decoder_depth < 0) throw_usage_error("a depth cannot be negative");
   if (quads && attn_decoder_depth > 0) {
-    refuse("the decoder's attention is for triangles: its size does not fit quads");
+    throw_usage_error("the decoder's attention is for triangles: its size does not fit quads");
   }
-  if (pad_id >= 0) refuse(c10::str("pad_id must be negative, but is ", pad_id));
+  if (pad_id >= 0) throw_usage_error(c10::str("pad_id must be negative, but is ", pad_id));
   const auto& aggr = sageconv_kwargs.aggr;
   if (aggr != "mean" && aggr != "sum" && aggr != "add") {
-    refuse(c10::str("aggr must be mean or sum, but is ", aggr));
+    throw_usage_error(c10::str("aggr must be mean or sum, but is ", aggr));
   }
   if (local_attn_kwargs.dim_head < 2 || local_attn_kwargs.dim_head % 2 != 0) {
-    refuse(
+    throw_usage_error(
         c10::str("dim_head of local attention must be even, but is ", local_attn_kwargs.dim_head));
   }
   if (local_attn_kwargs.look_backward < 0 || local_attn_kwargs.look_forward < 0) {
-    refuse("look_backward and look_forward cannot be negative");
+    throw_usage_error("look_backward and look_forward cannot be negative");
   }
   if (rq_kwargs.quantize_dropout && num_quantizers > 1 &&
       (rq_kwargs.quantize_dropout_cutoff_index < 0 ||
        rq_kwargs.quantize_dropout_cutoff_index >= num_quantizers)) {
-    refuse(c10::str("quantize_dropout_cutoff_index must be below num_quantizers (", num_quantizers,
+    throw_usage_error(c10::str("quantize_dropout_cutoff_index must be below num_quantizers (", num_quantizers,
                     "), but is ", rq_kwargs.quantize_dropout_cutoff_index));
   }
   check_share("attn_dropout", attn_dropout);

@@ -5,9 +5,8 @@
 #include "mesh_autoencoder_parts.h"
 #include "mesh_decoder.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/quantizers/quantizer.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

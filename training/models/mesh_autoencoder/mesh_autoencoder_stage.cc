@@ -2,13 +2,12 @@
 #include <millrace/decoders/mesh/mesh_write.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/training/device/tensor.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_stage.h>
 #include <millrace/training/models/module/tensor_views.h>
 
 #include <algorithm>
 #include <chrono>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,12 +1,11 @@
 #include "mesh_decoder.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/quantizers/quantizer.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,12 +1,11 @@
 #include "mesh_face_edges.h"
 
 #include <millrace/decoders/mesh/face_edges.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <algorithm>
 #include <array>
 #include <vector>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

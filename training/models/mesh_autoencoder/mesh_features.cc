@@ -1,10 +1,10 @@
 #include "mesh_features.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

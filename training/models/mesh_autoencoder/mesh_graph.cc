@@ -1,8 +1,7 @@
 #include "mesh_graph.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/quantizers/quantizer.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

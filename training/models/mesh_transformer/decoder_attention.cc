@@ -1,13 +1,12 @@
 #include "decoder_attention.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/ops/decoder_functions.h>
 #include <millrace/training/models/ops/linear_function.h>
 
 #include <cmath>
 #include <limits>
 #include <optional>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -2,14 +2,13 @@
 
 #include "decoder_attention.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/ops/decoder_functions.h>
 #include <millrace/training/models/ops/linear_function.h>
 #include <millrace/training/models/video_tokenizer/video_layers.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,12 +1,11 @@
 #include "decoder_positions.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/video_tokenizer/video_layers.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

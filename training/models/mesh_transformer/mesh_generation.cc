@@ -2,6 +2,7 @@
 #include "mesh_transformer_parts.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_transformer/mesh_transformer.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -3,6 +3,7 @@
 #include "text_encoder.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_transformer/mesh_transformer.h>
 #include <millrace/training/models/ops/gate_loop.h>
 #include <millrace/training/models/ops/linear_function.h>
@@ -10,7 +11,6 @@
 #include <algorithm>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -8,21 +8,17 @@ using nlohmann::json;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(why).kind(ErrorKind::usage);
-}
-
 void refuse_unknown(const json& object, const Arguments& known, const std::set<std::string>& others,
                     const std::string& whose) {
   for (const auto& [key, value] : object.items()) {
     if (!known.known_.contains(key) && !others.contains(key)) {
-      refuse(c10::str(whose, " has no argument ", key));
+      throw_usage_error(c10::str(whose, " has no argument ", key));
     }
   }
 }
 
 DecoderArguments decoder_of(const json& object) {
-  if (!object.is_object()) refuse("attn_kwargs is no JSON object");
+  if (!object.is_object()) throw_usage_error("attn_kwargs is no JSON object");
   DecoderArguments arguments;
   Arguments a(object, "");
   DecoderArguments::visit_all(arguments,
@@ -76,14 +72,14 @@ void text_encoder_arguments(Config& c, Visit visit) {
 
 MeshTransformerConfig MeshTransformerConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) refuse("the configuration is no JSON object");
+  if (!object.is_object()) throw_usage_error("the configuration is no JSON object");
   MeshTransformerConfig config;
   Arguments a(object, "");
   plain_arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
   std::vector<std::int64_t> dims{config.dim};
   a.take_list("dim", dims);
   if (dims.empty() || dims.size() > 2 || dims.back() != dims.front()) {
-    refuse("dim must be one number: the package's two of different sizes do not fit each other");
+    throw_usage_error("dim must be one number: the package's two of different sizes do not fit each other");
   }
   config.dim = dims.front();
   auto given = [&](const char* name) {
@@ -126,63 +122,63 @@ std::string MeshTransformerConfig::to_json() const {
 
 void MeshTransformerConfig::check() const {
   if (codebook_size < 1 || num_quantizers < 1) {
-    refuse("the mesh transformer needs the autoencoder's codebook_size and num_quantizers");
+    throw_usage_error("the mesh transformer needs the autoencoder's codebook_size and num_quantizers");
   }
   if (dim < 1 || attn_depth < 1 || fine_attn_depth < 1 || attn_dim_head < 1 || attn_heads < 1 ||
       coarse_pre_gateloop_depth < 0 || fine_pre_gateloop_depth < 0 || cross_attn_num_mem_kv < 0) {
-    refuse("the sizes of a mesh transformer must be positive");
+    throw_usage_error("the sizes of a mesh transformer must be positive");
   }
   if (max_seq_len < codes_of_face() || max_seq_len % codes_of_face() != 0) {
-    refuse(c10::str("max_seq_len must be a multiple of ", codes_of_face(),
+    throw_usage_error(c10::str("max_seq_len must be a multiple of ", codes_of_face(),
                     ", the codes of a face, but is ", max_seq_len));
   }
   if (dropout < 0 || dropout >= 1 || text_condition_cond_drop_prob < 0 ||
       text_condition_cond_drop_prob > 1) {
-    refuse("dropout and text_condition_cond_drop_prob are shares, between 0 and 1");
+    throw_usage_error("dropout and text_condition_cond_drop_prob are shares, between 0 and 1");
   }
-  if (pad_id >= 0) refuse(c10::str("pad_id must be no code, but is ", pad_id));
+  if (pad_id >= 0) throw_usage_error(c10::str("pad_id must be no code, but is ", pad_id));
   if (condition_on_text && dim_text < 1)
-    refuse("dim_text, the channels of a text, must be positive");
+    throw_usage_error("dim_text, the channels of a text, must be positive");
   if (text_encoder && !condition_on_text) {
-    refuse("a text encoder needs condition_on_text");
+    throw_usage_error("a text encoder needs condition_on_text");
   }
   attn_kwargs.check(attn_heads, attn_dim_head, flash_attn);
 }
 
 void DecoderArguments::check(std::int64_t heads, std::int64_t dim_head, bool flash) const {
-  if (attn_num_mem_kv < 0 || ff_mult <= 0) refuse("attn_num_mem_kv and ff_mult must be positive");
+  if (attn_num_mem_kv < 0 || ff_mult <= 0) throw_usage_error("attn_num_mem_kv and ff_mult must be positive");
   if (attn_one_kv_head && attn_kv_heads) {
-    refuse("either attn_one_kv_head or attn_kv_heads can be given");
+    throw_usage_error("either attn_one_kv_head or attn_kv_heads can be given");
   }
   if (attn_kv_heads && (*attn_kv_heads < 1 || heads % *attn_kv_heads != 0)) {
-    refuse(c10::str("attn_heads (", heads, ") must be a multiple of attn_kv_heads (",
+    throw_usage_error(c10::str("attn_heads (", heads, ") must be a multiple of attn_kv_heads (",
                     *attn_kv_heads, ")"));
   }
   const bool grouped = attn_one_kv_head || attn_kv_heads.value_or(heads) != heads;
   if (attn_qk_norm && attn_qk_norm_dim_scale && grouped) {
-    refuse("attn_qk_norm_dim_scale needs as many heads of keys as of queries");
+    throw_usage_error("attn_qk_norm_dim_scale needs as many heads of keys as of queries");
   }
   if (rotary_pos_emb && dim_head < 32) {
-    refuse(c10::str("rotary_pos_emb needs attn_dim_head of 32 or more, but it is ", dim_head));
+    throw_usage_error(c10::str("rotary_pos_emb needs attn_dim_head of 32 or more, but it is ", dim_head));
   }
   if (rotary_emb_dim && (*rotary_emb_dim > dim_head || *rotary_emb_dim % 2 != 0)) {
-    refuse(c10::str("rotary_emb_dim must be even and at most attn_dim_head (", dim_head,
+    throw_usage_error(c10::str("rotary_emb_dim must be even and at most attn_dim_head (", dim_head,
                     "), but is ", *rotary_emb_dim));
   }
-  if (rotary_interpolation_factor < 1) refuse("rotary_interpolation_factor must be 1 or more");
-  if (alibi_pos_bias && rel_pos_bias) refuse("either alibi_pos_bias or rel_pos_bias, not both");
+  if (rotary_interpolation_factor < 1) throw_usage_error("rotary_interpolation_factor must be 1 or more");
+  if (alibi_pos_bias && rel_pos_bias) throw_usage_error("either alibi_pos_bias or rel_pos_bias, not both");
   if (alibi_num_heads && (*alibi_num_heads < 1 || *alibi_num_heads > heads)) {
-    refuse(
+    throw_usage_error(
         c10::str("alibi_num_heads must be between 1 and ", heads, ", but is ", *alibi_num_heads));
   }
-  if (rel_pos_bias && flash) refuse("rel_pos_bias needs flash_attn false");
+  if (rel_pos_bias && flash) throw_usage_error("rel_pos_bias needs flash_attn false");
   if (rel_pos_num_buckets < 2 || rel_pos_num_buckets > rel_pos_max_distance) {
-    refuse("rel_pos_num_buckets must be between 2 and rel_pos_max_distance");
+    throw_usage_error("rel_pos_num_buckets must be between 2 and rel_pos_max_distance");
   }
   if (static_cast<int>(use_scalenorm) + static_cast<int>(use_rmsnorm) +
           static_cast<int>(use_simple_rmsnorm) >
       1) {
-    refuse("only one of use_scalenorm, use_rmsnorm and use_simple_rmsnorm");
+    throw_usage_error("only one of use_scalenorm, use_rmsnorm and use_simple_rmsnorm");
   }
 }
 

@@ -1,8 +1,8 @@
 #include "text_encoder.h"
 
-#include <algorithm>
+#include <millrace/training/device/torch_api.h>
 
-#include <torch/torch.h>
+#include <algorithm>
 
 namespace millrace {
 

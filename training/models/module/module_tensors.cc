@@ -1,8 +1,7 @@
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <set>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,9 +1,9 @@
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/random_source.h>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

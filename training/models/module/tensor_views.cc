@@ -1,8 +1,8 @@
 #include "tensor_views.h"
 
-#include <cstring>
+#include <millrace/training/device/torch_api.h>
 
-#include <torch/torch.h>
+#include <cstring>
 
 namespace millrace {
 

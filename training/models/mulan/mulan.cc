@@ -1,12 +1,11 @@
 #include "mulan_encoders.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mulan/mulan.h>
 #include <millrace/training/models/quantizers/quantizer.h>
 
 #include <cmath>
 #include <limits>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

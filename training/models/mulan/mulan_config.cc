@@ -13,10 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(why).kind(ErrorKind::usage);
-}
-
 template <class Config, class Visit>
 void transformer_arguments(Config& c, Visit visit) {
   visit("dim", c.dim);
@@ -65,14 +61,14 @@ void plain_arguments(Config& c, Visit visit) {
 
 void refuse_unknown(const json& object, const std::set<std::string>& known, const char* whose) {
   for (const auto& [key, value] : object.items()) {
-    if (!known.contains(key)) refuse(c10::str(whose, " has no argument ", key));
+    if (!known.contains(key)) throw_usage_error(c10::str(whose, " has no argument ", key));
   }
 }
 
 const json& part_of(const json& object, const char* name) {
   auto found = object.find(name);
   if (found == object.end() || !found->is_object()) {
-    refuse(c10::str("the configuration of MuLaN needs an object \"", name, "\""));
+    throw_usage_error(c10::str("the configuration of MuLaN needs an object \"", name, "\""));
   }
   return *found;
 }
@@ -104,14 +100,14 @@ MulanTextConfig text_of(const json& object) {
 
 void check_transformer(const MulanTransformerConfig& c, const char* whose) {
   if (c.dim < 1 || c.depth < 1 || c.dim_head < 1 || c.heads < 1 || c.ff_mult <= 0) {
-    refuse(c10::str("the ", whose,
+    throw_usage_error(c10::str("the ", whose,
                     " transformer needs a positive dim, depth, dim_head, heads and "
                     "ff_mult, but has ",
                     c.dim, ", ", c.depth, ", ", c.dim_head, ", ", c.heads, " and ", c.ff_mult));
   }
   for (double share : {c.attn_dropout, c.ff_dropout}) {
     if (!(share >= 0 && share < 1)) {
-      refuse(c10::str("the dropout of the ", whose, " transformer must be 0 to 1, but is ", share));
+      throw_usage_error(c10::str("the dropout of the ", whose, " transformer must be 0 to 1, but is ", share));
     }
   }
 }
@@ -119,29 +115,29 @@ void check_transformer(const MulanTransformerConfig& c, const char* whose) {
 void check_audio(const MulanAudioConfig& c) {
   check_transformer(c, "audio");
   if (c.dim % 4 != 0 || c.dim < 8) {
-    refuse(c10::str("the audio transformer's dim must be a multiple of 4 and at least 8, but is ",
+    throw_usage_error(c10::str("the audio transformer's dim must be a multiple of 4 and at least 8, but is ",
                     c.dim));
   }
-  if (c.patch_size[0] < 1 || c.patch_size[1] < 1) refuse("patch_size must be positive");
+  if (c.patch_size[0] < 1 || c.patch_size[1] < 1) throw_usage_error("patch_size must be positive");
   if (!(c.patch_dropout_prob >= 0 && c.patch_dropout_prob < 1)) {
-    refuse(c10::str("patch_dropout_prob must be 0 to 1, but is ", c.patch_dropout_prob));
+    throw_usage_error(c10::str("patch_dropout_prob must be 0 to 1, but is ", c.patch_dropout_prob));
   }
   if (c.spec_aug_freq_mask < 0 || c.spec_aug_time_mask < 0) {
-    refuse("the masks of a spectrogram cannot be negative");
+    throw_usage_error("the masks of a spectrogram cannot be negative");
   }
   if (c.spec_win_length < 1 || c.spec_win_length > c.spec_n_fft || c.hop_length() < 1 ||
       c.spec_pad < 0 || !(c.spec_power > 0)) {
-    refuse(c10::str("a spectrogram needs a window of 1 to spec_n_fft (", c.spec_n_fft,
+    throw_usage_error(c10::str("a spectrogram needs a window of 1 to spec_n_fft (", c.spec_n_fft,
                     ") samples, a hop of at least 1 and a positive power, but has ",
                     c.spec_win_length, ", ", c.hop_length(), " and ", c.spec_power));
   }
   if (!std::set<std::string>{"reflect", "constant", "replicate", "circular"}.contains(
           c.spec_pad_mode)) {
-    refuse(c10::str("spec_pad_mode must be reflect, constant, replicate or circular, but is ",
+    throw_usage_error(c10::str("spec_pad_mode must be reflect, constant, replicate or circular, but is ",
                     c.spec_pad_mode));
   }
   if (!c.accept_spec && c.frequencies() < c.patch_size[0]) {
-    refuse(c10::str("a spectrogram of spec_n_fft ", c.spec_n_fft, " has ", c.frequencies(),
+    throw_usage_error(c10::str("a spectrogram of spec_n_fft ", c.spec_n_fft, " has ", c.frequencies(),
                     " frequencies, fewer than a patch (", c.patch_size[0], ")"));
   }
 }
@@ -163,7 +159,7 @@ std::int64_t MulanAudioConfig::fewest_samples() const {
 
 MulanConfig MulanConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) refuse("the configuration is no JSON object");
+  if (!object.is_object()) throw_usage_error("the configuration is no JSON object");
   MulanConfig config;
   Arguments a(object, "");
   plain_arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
@@ -203,12 +199,12 @@ void MulanConfig::check() const {
   check_audio(audio);
   check_transformer(text, "text");
   if (text.num_tokens < 1 || text.max_seq_len < 1 || dim_latent < 1) {
-    refuse("num_tokens, max_seq_len and dim_latent must be positive");
+    throw_usage_error("num_tokens, max_seq_len and dim_latent must be positive");
   }
   if (!hierarchical_contrastive_loss) return;
   const std::int64_t most = std::min(audio.depth, text.depth) - 1;
   if (contrasted_layers() < 1 || contrasted_layers() > most) {
-    refuse(c10::str("the hierarchical loss contrasts 1 to ", most,
+    throw_usage_error(c10::str("the hierarchical loss contrasts 1 to ", most,
                     " layers, all but the last of the shallower transformer, not ",
                     contrasted_layers()));
   }

@@ -1,8 +1,8 @@
 #include "mulan_layers.h"
 
-#include <limits>
+#include <millrace/training/device/torch_api.h>
 
-#include <torch/torch.h>
+#include <limits>
 
 namespace millrace {
 

@@ -1,6 +1,7 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/training/device/tensor.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/mulan/mulan_stage.h>
 
@@ -9,8 +10,6 @@
 #include <cstdio>
 #include <functional>
 #include <string_view>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,8 +1,7 @@
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mulan/spectrogram.h>
 
 #include <algorithm>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

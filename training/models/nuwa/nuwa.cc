@@ -1,6 +1,7 @@
 #include "nuwa_layers.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/nuwa/nuwa.h>
 #include <millrace/training/models/quantizers/quantizer.h>
@@ -8,7 +9,6 @@
 #include <algorithm>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -79,6 +79,7 @@ std::string NuwaConfig::to_json() const {
               {"shift_video_tokens", shift_video_tokens},
               {"sparse_3dna_kernel_size", sparse_3dna_kernel_size},
               {"sparse_3dna_rel_pos_bias", sparse_3dna_rel_pos_bias}};
+  if (compat) object["compat"] = true;  // the package's constructor does not take it
   if (sparse_3dna_query_num_frames_chunk > 0) {
     object["sparse_3dna_query_num_frames_chunk"] = sparse_3dna_query_num_frames_chunk;
   }
@@ -91,10 +92,9 @@ std::string NuwaConfig::to_json() const {
 }
 
 void NuwaConfig::check() const {
-  auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
   vae.check();
   auto positive = [&](const char* name, std::int64_t value) {
-    if (value < 1) refuse(c10::str(name, " must be at least 1, but is ", value));
+    if (value < 1) throw_usage_error(c10::str(name, " must be at least 1, but is ", value));
   };
   positive("dim", dim);
   positive("max_video_frames", max_video_frames);
@@ -106,26 +106,32 @@ void NuwaConfig::check() const {
   positive("dec_dim_head", dec_dim_head);
   positive("dec_heads", dec_heads);
   if (text_num_tokens < 2) {
-    refuse(
+    throw_usage_error(
         c10::str("text_num_tokens must be at least 2 (0 is padding), but are ", text_num_tokens));
   }
   if (text_rotary_pos_emb && text_enc_dim_head % 2 != 0) {
-    refuse(c10::str("text_enc_dim_head must be even, for halves are turned, but is ",
-                    text_enc_dim_head));
+    throw_usage_error(c10::str("text_enc_dim_head must be even, for halves are turned, but is ",
+                               text_enc_dim_head));
   }
   if (tokens_per_frame() < 2) {
-    refuse("a frame must be more than one token: take fewer num_layers or a larger image_size");
+    throw_usage_error(
+        "a frame must be more than one token: take fewer num_layers or a larger image_size");
+  }
+  if (sparse_3dna_query_num_frames_chunk < 0) {
+    throw_usage_error(
+        c10::str("sparse_3dna_query_num_frames_chunk must be 0 (all frames) or more, but is ",
+                 sparse_3dna_query_num_frames_chunk));
   }
   for (std::int64_t kernel : sparse_3dna_kernel_size) {
     if (kernel < 1 || kernel % 2 == 0) {
-      refuse(c10::str("sparse_3dna_kernel_size must be odd, but is ", kernel));
+      throw_usage_error(c10::str("sparse_3dna_kernel_size must be odd, but is ", kernel));
     }
   }
   if (sparse_3dna_rel_pos_bias &&
       std::ranges::all_of(sparse_3dna_kernel_size, [](auto kernel) { return kernel == 1; })) {
-    refuse("sparse_3dna_rel_pos_bias needs a sparse_3dna_kernel_size above 1");
+    throw_usage_error("sparse_3dna_rel_pos_bias needs a sparse_3dna_kernel_size above 1");
   }
-  if (sparse_3dna_dilation.empty()) refuse("sparse_3dna_dilation is empty");
+  if (sparse_3dna_dilation.empty()) throw_usage_error("sparse_3dna_dilation is empty");
   for (std::int64_t dilation : sparse_3dna_dilation) positive("sparse_3dna_dilation", dilation);
 }
 

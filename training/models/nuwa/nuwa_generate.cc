@@ -2,14 +2,13 @@
 #include "nuwa_layers.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/eval_mode.h>
 #include <millrace/training/models/nuwa/nuwa.h>
 #include <millrace/training/models/quantizers/quantizer.h>
 
 #include <algorithm>
 #include <limits>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -2,7 +2,7 @@
 
 #include "nuwa_attention.h"
 
-#include <torch/torch.h>
+#include <millrace/training/device/torch_api.h>
 
 namespace millrace {
 

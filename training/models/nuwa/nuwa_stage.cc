@@ -1,14 +1,13 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/training/device/tensor.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/module/tensor_views.h>
 #include <millrace/training/models/nuwa/nuwa_stage.h>
 
 #include <algorithm>
 #include <chrono>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

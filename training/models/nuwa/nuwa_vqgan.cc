@@ -1,13 +1,13 @@
 #include "nuwa_vqgan_layers.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/eval_mode.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan.h>
 #include <millrace/training/models/vqgan/packed_encoder.h>
 #include <millrace/training/models/vqgan/vqgan_layers.h>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

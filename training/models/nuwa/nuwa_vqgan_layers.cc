@@ -1,10 +1,9 @@
 #include "nuwa_vqgan_layers.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/quantizers/quantizer.h>
 
 #include <cmath>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,7 +1,8 @@
 #include "bias_table.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

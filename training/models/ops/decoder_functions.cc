@@ -2,10 +2,11 @@
 
 #include "decoder_kernels.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <algorithm>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -4,12 +4,13 @@
 #include "gate_loop_kernel.h"
 #include "linear_function.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -2,11 +2,12 @@
 
 #include "matrix_product.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <algorithm>
 
 #include <ATen/Parallel.h>
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

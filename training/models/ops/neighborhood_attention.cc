@@ -2,11 +2,12 @@
 
 #include "neighborhood_kernels.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <algorithm>
 #include <limits>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,11 +1,12 @@
 #include "recompute.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <algorithm>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

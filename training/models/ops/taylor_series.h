@@ -1,10 +1,10 @@
 // The features of linear attention with the second-order series of exp. Private to training/models.
 #pragma once
 
+#include <millrace/training/device/torch_api.h>
+
 #include <cmath>
 #include <vector>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -7,10 +7,10 @@
 // cache; the gradient needs no more than the sums of its rows and columns.
 #include "code_entropy.h"
 
+#include <millrace/training/device/torch_api.h>
+
 #include <algorithm>
 #include <cmath>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,12 +1,12 @@
 #include "code_entropy.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/quantizers/lfq.h>
 
 #include <bit>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

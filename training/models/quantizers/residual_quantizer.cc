@@ -1,11 +1,10 @@
 #include "residual_quantizer.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <bit>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,10 +1,10 @@
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/quantizers/vector_quantizer.h>
 
 #include <algorithm>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,14 +1,13 @@
 #include "video_attention.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/ops/gate_loop.h>
 #include <millrace/training/models/ops/taylor_series.h>
 #include <millrace/training/models/quantizers/quantizer.h>
 
 #include <cmath>
 #include <limits>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

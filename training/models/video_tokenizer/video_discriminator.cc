@@ -1,12 +1,11 @@
 #include "video_discriminator.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/quantizers/quantizer.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -2,12 +2,11 @@
 
 #include "video_attention.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/quantizers/quantizer.h>
 
 #include <algorithm>
 #include <cmath>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

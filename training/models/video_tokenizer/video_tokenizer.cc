@@ -2,6 +2,7 @@
 #include "video_layers.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/ops/recompute.h>
 #include <millrace/training/models/video_tokenizer/video_tokenizer.h>
 
@@ -9,17 +10,12 @@
 #include <iterator>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 
 namespace nn = torch::nn;
 
 namespace {
-
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(why).kind(ErrorKind::usage);
-}
 
 nn::Conv2d same_conv(std::int64_t in, std::int64_t out, const std::array<std::int64_t, 3>& kernel) {
   const torch::ExpandingArray<2> padding({kernel[1] / 2, kernel[2] / 2});
@@ -114,13 +110,14 @@ torch::Tensor VideoTokenizerImpl::as_video(const torch::Tensor& pictures,
   const std::int64_t side = config_.image_size;
   if (pictures.dim() != 5 || pictures.size(1) != config_.channels || pictures.size(3) != side ||
       pictures.size(4) != side) {
-    refuse(c10::str("the video tokenizer takes [batch, ", config_.channels, ", frames, ", side,
-                    ", ", side, "], but got ", pictures.sizes()));
+    throw_usage_error(c10::str("the video tokenizer takes [batch, ", config_.channels, ", frames, ",
+                               side, ", ", side, "], but got ", pictures.sizes()));
   }
   const std::int64_t frames = pictures.size(2);
   if (frames < 1 || (frames - (contains_first_frame ? 1 : 0)) % config_.time_factor() != 0) {
-    refuse(c10::str("the number of frames", contains_first_frame ? ", less the first," : "",
-                    " must be a multiple of ", config_.time_factor(), ", but there are ", frames));
+    throw_usage_error(
+        c10::str("the number of frames", contains_first_frame ? ", less the first," : "",
+                 " must be a multiple of ", config_.time_factor(), ", but there are ", frames));
   }
   return pictures;
 }
@@ -130,8 +127,8 @@ torch::Tensor VideoTokenizerImpl::condition(nn::Linear& stem, const torch::Tenso
   if (!stem) return {};
   if (!cond.defined() || cond.dim() != 2 || cond.size(0) != batch ||
       cond.size(1) != config_.dim_cond) {
-    refuse(c10::str("this video tokenizer needs a condition of [", batch, ", ", config_.dim_cond,
-                    "]"));
+    throw_usage_error(c10::str("this video tokenizer needs a condition of [", batch, ", ",
+                               config_.dim_cond, "]"));
   }
   return torch::silu(project(stem, cond));
 }
@@ -202,8 +199,8 @@ torch::Tensor VideoTokenizerImpl::decode_from_code_indices(const torch::Tensor& 
   if (shaped.dim() == (books > 1 ? 3 : 2)) {
     const std::int64_t side = config_.image_size / config_.space_factor();
     if (shaped.size(1) % (side * side) != 0) {
-      refuse(c10::str("the codes of a video must be a multiple of ", side * side, ", but are ",
-                      shaped.size(1)));
+      throw_usage_error(c10::str("the codes of a video must be a multiple of ", side * side,
+                                 ", but are ", shaped.size(1)));
     }
     shaped = shaped.unflatten(1, {-1, side, side});
   }

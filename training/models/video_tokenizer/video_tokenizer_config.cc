@@ -13,10 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(why).kind(ErrorKind::usage);
-}
-
 const std::set<std::string> layer_types = {
     "residual",      "consecutive_residual", "cond_residual",    "compress_space",
     "compress_time", "attend_space",         "attend_time",      "linear_attend_space",
@@ -34,7 +30,7 @@ std::vector<VideoLayerSpec> layers_of(const json& list) {
     return parse_video_layers(list.get<std::vector<std::string>>());
   }
   auto wrong = [](const json& item) {
-    refuse(c10::str("layers cannot hold ", item.dump(),
+    throw_usage_error(c10::str("layers cannot hold ", item.dump(),
                     R"(; a layer is "residual" or ("compress_space", 128))"));
   };
   if (!list.is_array()) wrong(list);
@@ -63,7 +59,7 @@ json json_of(const std::vector<VideoLayerSpec>& layers) {
 }
 
 VideoDiscriminatorConfig discriminator_of(const json& object) {
-  if (!object.is_object()) refuse("the arguments of a discriminator are no JSON object");
+  if (!object.is_object()) throw_usage_error("the arguments of a discriminator are no JSON object");
   VideoDiscriminatorConfig config;
   Arguments a(object, "");
   a.take("dim", config.dim);
@@ -79,7 +75,7 @@ VideoDiscriminatorConfig discriminator_of(const json& object) {
   a.take("attn_heads", unused);
   a.take("attn_dim_head", unused);
   for (const auto& [key, value] : object.items()) {
-    if (!a.known_.contains(key)) refuse(c10::str("the discriminator has no argument ", key));
+    if (!a.known_.contains(key)) throw_usage_error(c10::str("the discriminator has no argument ", key));
   }
   return config;
 }
@@ -99,16 +95,16 @@ json json_of(const VideoDiscriminatorConfig& config) {
 void check_discriminator(const VideoDiscriminatorConfig& config) {
   if (config.dim < 1 || config.channels < 1 || config.max_dim < 1 ||
       config.linear_attn_dim_head < 1 || config.linear_attn_heads < 1 || config.ff_mult <= 0) {
-    refuse("the sizes of a discriminator must be positive");
+    throw_usage_error("the sizes of a discriminator must be positive");
   }
   if (config.image_size < 4) {
-    refuse(c10::str("a discriminator needs pictures of at least 4 by 4, but gets ",
+    throw_usage_error(c10::str("a discriminator needs pictures of at least 4 by 4, but gets ",
                     config.image_size));
   }
   std::int64_t side = config.image_size;
   for (std::int64_t left = config.image_size; left >= 8; left /= 2, side /= 2) {
     if (side % 2 != 0) {
-      refuse(c10::str("a discriminator cannot halve pictures of ", config.image_size, " by ",
+      throw_usage_error(c10::str("a discriminator cannot halve pictures of ", config.image_size, " by ",
                       config.image_size));
     }
   }
@@ -161,12 +157,12 @@ std::vector<VideoLayerSpec> parse_video_layers(const std::vector<std::string>& p
         layers.push_back({run([](int x) { return std::isalpha(x) != 0 || x == '_'; })});
       } else if (std::isdigit(c) != 0 && !layers.empty() && !layers.back().size) {
         const std::string digits = run([](int x) { return std::isdigit(x) != 0; });
-        if (digits.size() > 9) refuse(c10::str("layers: ", digits, " is too large"));
+        if (digits.size() > 9) throw_usage_error(c10::str("layers: ", digits, " is too large"));
         layers.back().size = std::stoll(digits);
       } else if (std::string_view(" ,:()[]'\"").find(piece[at]) != std::string_view::npos) {
         ++at;
       } else {
-        refuse(c10::str("layers: cannot read '", piece,
+        throw_usage_error(c10::str("layers: cannot read '", piece,
                         "'; a layer is residual, or compress_space:128"));
       }
     }
@@ -176,7 +172,7 @@ std::vector<VideoLayerSpec> parse_video_layers(const std::vector<std::string>& p
 
 VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) refuse("the configuration is no JSON object");
+  if (!object.is_object()) throw_usage_error("the configuration is no JSON object");
   VideoTokenizerConfig config;
   Arguments a(object, "");
   plain_arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
@@ -201,7 +197,7 @@ VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
                                         "flash_attn"};  // flash_attn: the same sums
   for (const auto& [key, value] : object.items()) {
     if (!a.known_.contains(key) && !others.contains(key)) {
-      refuse(c10::str("the video tokenizer has no argument ", key));
+      throw_usage_error(c10::str("the video tokenizer has no argument ", key));
     }
   }
   config.check();
@@ -223,43 +219,43 @@ std::string VideoTokenizerConfig::to_json() const {
 }
 
 void VideoTokenizerConfig::check() const {
-  if (image_size < 1) refuse("the video tokenizer needs its image_size");
+  if (image_size < 1) throw_usage_error("the video tokenizer needs its image_size");
   if (channels < 1 || init_dim < 1 || (max_dim && *max_dim < 1)) {
-    refuse("channels, init_dim and max_dim must be positive");
+    throw_usage_error("channels, init_dim and max_dim must be positive");
   }
   for (const VideoLayerSpec& layer : layers) {
-    if (!layer_types.contains(layer.type)) refuse(c10::str("unknown layer type ", layer.type));
+    if (!layer_types.contains(layer.type)) throw_usage_error(c10::str("unknown layer type ", layer.type));
     if (layer.size && (!takes_size(layer.type) || *layer.size < 1)) {
-      refuse(c10::str("the layer ", layer.type, " cannot have the size ", *layer.size));
+      throw_usage_error(c10::str("the layer ", layer.type, " cannot have the size ", *layer.size));
     }
     if (layer.type == "consecutive_residual" && !layer.size) {
-      refuse(R"(a consecutive_residual needs its number: ("consecutive_residual", 2))");
+      throw_usage_error(R"(a consecutive_residual needs its number: ("consecutive_residual", 2))");
     }
     if (layer.type.starts_with("cond_") && dim_cond < 1) {
-      refuse(c10::str("dim_cond must be given for the layer ", layer.type));
+      throw_usage_error(c10::str("dim_cond must be given for the layer ", layer.type));
     }
   }
   if (image_size % space_factor() != 0) {
-    refuse(c10::str("image_size must be a multiple of ", space_factor(), ", but is ", image_size));
+    throw_usage_error(c10::str("image_size must be a multiple of ", space_factor(), ", but is ", image_size));
   }
   for (const auto* kernel :
        {&residual_conv_kernel_size, &input_conv_kernel_size, &output_conv_kernel_size}) {
     if ((*kernel)[0] < 1 || (*kernel)[1] % 2 != 1 || (*kernel)[2] % 2 != 1) {
-      refuse("the kernels of convolutions must be odd in height and width");
+      throw_usage_error("the kernels of convolutions must be odd in height and width");
     }
   }
   if (!std::set<std::string>{"constant", "reflect", "replicate", "circular"}.contains(pad_mode)) {
-    refuse(
+    throw_usage_error(
         c10::str("pad_mode must be constant, reflect, replicate or circular, but is ", pad_mode));
   }
   if (use_fsq ? fsq_levels.empty() || codebook_size != 0
               : codebook_size == 0 || !fsq_levels.empty()) {
-    refuse("either codebook_size must be given, or use_fsq and fsq_levels");
+    throw_usage_error("either codebook_size must be given, or use_fsq and fsq_levels");
   }
   check_discriminator(discriminator());
   for (const VideoDiscriminatorConfig& one : multiscale()) {
     if (one.scale < 1 || image_size % one.scale != 0 || one.image_size != image_size / one.scale) {
-      refuse(c10::str("a multi-scale discriminator cannot see ", image_size, " by ", image_size,
+      throw_usage_error(c10::str("a multi-scale discriminator cannot see ", image_size, " by ", image_size,
                       " at a scale of ", one.scale));
     }
     check_discriminator(one);

@@ -4,11 +4,10 @@
 #include "video_layers.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/video_tokenizer/video_tokenizer.h>
 
 #include <limits>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

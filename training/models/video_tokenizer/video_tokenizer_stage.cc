@@ -2,14 +2,13 @@
 #include <millrace/pipeline/base/log.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/training/device/tensor.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/tensor_views.h>
 #include <millrace/training/models/video_tokenizer/video_tokenizer_stage.h>
 #include <millrace/training/models/vqgan/vgg16.h>
 
 #include <algorithm>
 #include <chrono>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -2,6 +2,7 @@
 
 #include "vqgan_layers.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan_layers.h>
 
 #include <algorithm>
@@ -14,7 +15,6 @@
 #include <variant>
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,8 +1,7 @@
 #include "vqgan_layers.h"
 
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/vqgan/picture_vae.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,6 +1,6 @@
 #include "vqgan_layers.h"
 
-#include <torch/torch.h>
+#include <millrace/training/device/torch_api.h>
 
 namespace millrace {
 

@@ -2,11 +2,10 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/log.h>
 #include <millrace/training/device/tensor.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/vqgan/vgg16.h>
 #include <millrace/training/models/vqgan/vqgan_stage.h>
-
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -1,0 +1,420 @@
+// Every member of every model configuration survives to_json() and from_json(). The lists of
+// members below are compared with the headers, so that a new member cannot be forgotten.
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_config.h>
+#include <millrace/training/models/mesh_transformer/mesh_transformer_config.h>
+#include <millrace/training/models/mulan/mulan_config.h>
+#include <millrace/training/models/nuwa/nuwa_config.h>
+#include <millrace/training/models/video_tokenizer/video_tokenizer_config.h>
+#include <millrace/training/models/vqgan/vqgan_config.h>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <random>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace millrace::config_round_trip {
+
+template <class T>
+struct Members;
+
+// MEMBERS(type, a, b, ...): visits the members by name.
+#define PARENTHESES ()
+#define EXPAND(...) EXPAND3(EXPAND3(EXPAND3(EXPAND3(__VA_ARGS__))))
+#define EXPAND3(...) EXPAND2(EXPAND2(EXPAND2(EXPAND2(__VA_ARGS__))))
+#define EXPAND2(...) EXPAND1(EXPAND1(EXPAND1(EXPAND1(__VA_ARGS__))))
+#define EXPAND1(...) __VA_ARGS__
+#define EACH(...) __VA_OPT__(EXPAND(EACH_NEXT(__VA_ARGS__)))
+#define EACH_NEXT(member, ...) \
+  visit(#member, c.member);    \
+  __VA_OPT__(EACH_AGAIN PARENTHESES(__VA_ARGS__))
+#define EACH_AGAIN() EACH_NEXT
+#define MEMBERS(type, ...)                                      \
+  template <>                                                   \
+  struct Members<type> {                                        \
+    static constexpr const char* names = #__VA_ARGS__;          \
+    static void each(auto& c, auto visit) { EACH(__VA_ARGS__) } \
+  }
+
+MEMBERS(VectorQuantizerOptions, codebook_size, codebook_dim, decay, eps, commitment_weight,
+        kmeans_init, kmeans_iters, use_cosine_sim, threshold_ema_dead_code);
+MEMBERS(LfqOptions, entropy_loss_weight, commitment_loss_weight, diversity_gamma, num_codebooks,
+        keep_num_codebooks_dim, codebook_scale, frac_per_sample_entropy,
+        use_code_agnostic_commit_loss, projection_has_bias, soft_clamp_input_value,
+        cosine_sim_project_in, cosine_sim_project_in_scale, channel_first);
+MEMBERS(VqganConfig, dim, channels, layers, l2_recon_loss, use_hinge_loss, lookup_free_quantization,
+        codebook_size, use_vgg_and_gan, discr_layers, layer_mults, num_resnet_blocks, resnet_groups,
+        first_conv_kernel_size, lfq, vq);
+MEMBERS(NuwaVqganConfig, dim, image_size, channels, num_layers, layer_mults, l2_recon_loss,
+        use_hinge_loss, num_resnet_blocks, use_attn, attn_dim_head, attn_heads, attn_dropout,
+        resnet_groups, first_conv_kernel_size, use_vgg_and_gan, vq);
+MEMBERS(NuwaConfig, dim, vae, max_video_frames, text_num_tokens, text_max_seq_len, text_enc_depth,
+        text_enc_dim_head, text_enc_heads, text_rotary_pos_emb, enc_reversible, dec_depth,
+        dec_dim_head, dec_heads, dec_reversible, attn_dropout, ff_dropout, embed_gradient_frac,
+        shift_video_tokens, sparse_3dna_kernel_size, sparse_3dna_query_num_frames_chunk,
+        sparse_3dna_dilation, sparse_3dna_rel_pos_bias, compat);
+MEMBERS(VideoLayerSpec, type, size);
+MEMBERS(VideoDiscriminatorConfig, dim, image_size, channels, max_dim, linear_attn_dim_head,
+        linear_attn_heads, ff_mult, antialiased_downsample, scale);
+MEMBERS(VideoTokenizerConfig, image_size, layers, residual_conv_kernel_size, num_codebooks,
+        codebook_size, channels, init_dim, max_dim, dim_cond, dim_cond_expansion_factor,
+        input_conv_kernel_size, output_conv_kernel_size, pad_mode, lfq_entropy_loss_weight,
+        lfq_commitment_loss_weight, lfq_diversity_gamma, quantizer_aux_loss_weight, use_fsq,
+        fsq_levels, attn_dim_head, attn_heads, attn_dropout, linear_attn_dim_head,
+        linear_attn_heads, perceptual_loss_weight, discr_kwargs, multiscale_discrs, use_gan,
+        adversarial_loss_weight, grad_penalty_loss_weight, multiscale_adversarial_loss_weight,
+        separate_first_frame_encoding, compat);
+MEMBERS(MulanTransformerConfig, dim, depth, dim_head, heads, attn_dropout, ff_mult, ff_dropout);
+MEMBERS(MulanAudioConfig, patch_size, accept_spec, accept_spec_time_first, spec_n_fft, spec_power,
+        spec_win_length, spec_hop_length, spec_pad, spec_center, spec_pad_mode,
+        spec_aug_stretch_factor, spec_aug_freq_mask, spec_aug_time_mask, patch_dropout_prob);
+MEMBERS(MulanTextConfig, num_tokens, max_seq_len, pad_id);
+MEMBERS(MulanConfig, audio, text, dim_latent, decoupled_contrastive_learning,
+        hierarchical_contrastive_loss, hierarchical_contrastive_loss_layers,
+        sigmoid_contrastive_loss, spec_augment);
+MEMBERS(SageConvConfig, aggr, normalize, root_weight, project, bias);
+MEMBERS(LocalAttentionConfig, dim_head, heads, qk_rmsnorm, qk_scale, use_rotary_pos_emb, use_xpos,
+        xpos_scale_base, exact_windowsize, gate_values_per_head, shared_qk, look_backward,
+        look_forward);
+MEMBERS(LinearAttentionConfig, dim_head, heads, one_headed_kv, gate_value_heads, combine_heads,
+        shift_tokens, dropout);
+MEMBERS(ResidualConfig, quantize_dropout, quantize_dropout_cutoff_index,
+        quantize_dropout_multiple_of);
+MEMBERS(ResidualLfqConfig, entropy_loss_weight, diversity_gamma, frac_per_sample_entropy,
+        use_code_agnostic_commit_loss, soft_clamp_input_value);
+MEMBERS(ResidualVqConfig, codebook_dim, decay, eps, kmeans_init, use_cosine_sim, kmeans_iters,
+        threshold_ema_dead_code);
+MEMBERS(MeshAutoencoderConfig, num_discrete_coors, coor_continuous_range, dim_coor_embed,
+        num_discrete_area, dim_area_embed, num_discrete_normals, dim_normal_embed,
+        num_discrete_angle, dim_angle_embed, encoder_dims_through_depth, init_decoder_conv_kernel,
+        decoder_dims_through_depth, dim_codebook, num_quantizers, codebook_size, use_residual_lfq,
+        rq_kwargs, rvq_kwargs, rlfq_kwargs, rvq_stochastic_sample_codes, sageconv_kwargs,
+        commit_loss_weight, bin_smooth_blur_sigma, attn_encoder_depth, attn_decoder_depth,
+        local_attn_kwargs, local_attn_window_size, linear_attn_kwargs, use_linear_attn, pad_id,
+        attn_dropout, ff_dropout, resnet_dropout, quads, compat);
+MEMBERS(DecoderArguments, ff_glu, ff_glu_mult_bias, ff_mult, ff_swish, ff_relu_squared,
+        ff_post_act_ln, ff_no_bias, attn_num_mem_kv, attn_kv_heads, attn_one_kv_head, attn_qk_norm,
+        attn_qk_norm_dim_scale, attn_qk_norm_scale, attn_head_scale, attn_gate_values,
+        rotary_pos_emb, rotary_emb_dim, rotary_interpolation_factor, rotary_base_rescale_factor,
+        alibi_pos_bias, alibi_num_heads, rel_pos_bias, rel_pos_num_buckets, rel_pos_max_distance,
+        use_scalenorm, use_rmsnorm, use_simple_rmsnorm, sandwich_norm, scale_residual);
+MEMBERS(TextEncoderConfig, depth, heads, dim_head, max_bytes);
+MEMBERS(MeshTransformerConfig, codebook_size, num_quantizers, quads, dim, max_seq_len, flash_attn,
+        attn_depth, attn_dim_head, attn_heads, attn_kwargs, cross_attn_num_mem_kv, dropout,
+        coarse_pre_gateloop_depth, fine_pre_gateloop_depth, gateloop_use_heinsen, fine_attn_depth,
+        pad_id, condition_on_text, text_condition_cond_drop_prob, dim_text, text_encoder,
+        autoencoder, compat);
+
+template <class T>
+concept Struct = requires {
+  Members<T>::names;
+};
+
+template <Struct T>
+void each_member(T& value, auto visit) {
+  if constexpr (std::derived_from<T, MulanTransformerConfig> &&
+                !std::same_as<T, MulanTransformerConfig>) {
+    Members<MulanTransformerConfig>::each(value, visit);
+  }
+  Members<T>::each(value, visit);
+}
+
+// ---- a configuration as text, member by member
+
+using Text = std::map<std::string, std::string>;
+
+template <class T>
+void describe(const T& value, const std::string& name, Text& text) {
+  if constexpr (Struct<T>) {
+    each_member(const_cast<T&>(value),
+                [&](const char* member, auto& m) { describe(m, name + "." + member, text); });
+  } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
+    std::ostringstream out;
+    out.precision(17);
+    out << value;
+    text[name] = out.str();
+  } else if constexpr (requires { value.has_value(); }) {
+    text[name] = value.has_value() ? "given" : "absent";
+    if (value.has_value()) describe(*value, name + ".value", text);
+  } else {
+    text[name] = std::to_string(value.size());
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const typename T::value_type item = value[i];
+      describe(item, name + "[" + std::to_string(i) + "]", text);
+    }
+  }
+}
+
+// ---- other values than the one a member has
+
+template <class T>
+void vary(T& value, std::mt19937& random) {
+  const auto pick = [&](auto... options) {
+    const std::array all{options...};
+    return all[random() % all.size()];
+  };
+  if constexpr (Struct<T>) {
+    std::size_t count = 0, at = 0;
+    each_member(value, [&](const char*, auto&) { ++count; });
+    const std::size_t chosen = random() % count;
+    each_member(value, [&](const char*, auto& m) {
+      if (at++ == chosen) vary(m, random);
+    });
+  } else if constexpr (std::same_as<T, bool>) {
+    value = !value;
+  } else if constexpr (std::integral<T>) {
+    value = static_cast<T>(pick(value + 1, value + 2, value * 2, value * 4, value / 2, value - 1));
+  } else if constexpr (std::floating_point<T>) {
+    value = pick(value + 0.125, value * 0.5 + 0.01, value * 2, 1.0 / 3);
+  } else if constexpr (std::same_as<T, std::string>) {
+    value = pick("sum", "mean", "reflect", "constant", "replicate", "circular", "residual",
+                 "attend_time", "{}");
+  } else if constexpr (requires { value.has_value(); }) {
+    if (value.has_value() && random() % 2 == 0) {
+      value.reset();
+    } else {
+      if (!value.has_value()) value.emplace();
+      vary(*value, random);
+    }
+  } else if constexpr (requires { value.push_back(value.front()); }) {
+    if (value.empty() || random() % 3 == 0) {
+      value.push_back(value.empty() ? typename T::value_type{} : typename T::value_type(value[0]));
+    } else if (value.size() > 1 && random() % 3 == 0) {
+      value.pop_back();
+    }
+    if (random() % 2 == 0 && !value.empty()) {
+      typename T::value_type item = value[random() % value.size()];
+      vary(item, random);
+      value[random() % value.size()] = item;
+    }
+  } else {  // an array
+    vary(value[random() % value.size()], random);
+  }
+}
+
+// What is saved is a configuration that fits: from_json() checks it.
+template <class Config>
+bool fits(const Config& config) {
+  try {
+    config.check();
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+template <class Config>
+void expect_round_trip(const Config& config, const std::string& what) {
+  Text before, after;
+  describe(config, "config", before);
+  const std::string json = config.to_json();
+  describe(Config::from_json(json), "config", after);
+  EXPECT_EQ(before, after) << what << " is lost in " << json;
+}
+
+// What the model sets from other members is not saved.
+void derive(auto&) {}
+void derive(VqganConfig& config) {
+  config.vq.codebook_size = VectorQuantizerOptions{}.codebook_size;
+}
+
+template <class Config>
+void vary_member(Config& config, const std::string& chosen, std::mt19937& random) {
+  each_member(config, [&](const std::string& name, auto& m) {
+    if (name == chosen) vary(m, random);
+  });
+  derive(config);
+}
+
+// Tries other values of one member; says how many of them fit the rest and were compared.
+template <class Config>
+int try_values(const Config& base, const std::string& name, std::mt19937& random) {
+  int compared = 0;
+  for (int i = 0; i < 60; ++i) {
+    Config config = base;
+    Text before, after;
+    describe(config, "config", before);
+    vary_member(config, name, random);
+    describe(config, "config", after);
+    if (before == after || !fits(config)) continue;
+    expect_round_trip(config, name);
+    ++compared;
+  }
+  return compared;
+}
+
+// Some members fit only together with others: then two bases differ in them.
+template <class Config>
+bool differ(const Config& one, const Config& other, const std::string& name) {
+  auto text_of = [&](const Config& config) {
+    Text text;
+    each_member(const_cast<Config&>(config), [&](const std::string& member, auto& m) {
+      if (member == name) describe(m, name, text);
+    });
+    return text;
+  };
+  return text_of(one) != text_of(other);
+}
+
+// Each member on its own, from each of `bases`; then several members at once.
+template <class Config>
+void survives(const std::vector<Config>& bases) {
+  std::mt19937 random(7);
+  std::vector<std::string> names;
+  Config shape = bases[0];
+  each_member(shape, [&](const char* name, auto&) { names.emplace_back(name); });
+  for (const Config& base : bases) {
+    ASSERT_TRUE(fits(base));
+    expect_round_trip(base, "the base");
+  }
+  for (const std::string& name : names) {
+    int compared = 0;
+    for (const Config& base : bases) {
+      compared += try_values(base, name, random) + (differ(base, bases[0], name) ? 1 : 0);
+    }
+    EXPECT_GT(compared, 0) << "no other value of " << name << " fits the rest";
+    if (::testing::Test::HasFailure()) return;
+  }
+  for (int round = 0; round < 100; ++round) {
+    Config config = bases[random() % bases.size()];
+    for (int changes = 0; changes < 6; ++changes) {
+      Config changed = config;
+      vary_member(changed, names[random() % names.size()], random);
+      if (fits(changed)) config = changed;
+    }
+    expect_round_trip(config, "one of several members");
+  }
+}
+
+TEST(ConfigRoundTrip, KeepsEveryMemberOfTheVqgan) {
+  survives<VqganConfig>({{.dim = 32, .codebook_size = 256},
+                         {.dim = 32, .codebook_size = 256, .layer_mults = {1, 2, 2, 4}}});
+}
+
+TEST(ConfigRoundTrip, KeepsEveryMemberOfNuwasVqgan) {
+  survives<NuwaVqganConfig>(
+      {{.dim = 32, .image_size = 64}, {.dim = 32, .image_size = 64, .layer_mults = {1, 2, 2, 4}}});
+}
+
+TEST(ConfigRoundTrip, KeepsEveryMemberOfNuwa) {
+  survives<NuwaConfig>({{.dim = 64, .vae = {.dim = 32, .image_size = 64}}});
+}
+
+TEST(ConfigRoundTrip, KeepsEveryMemberOfTheVideoTokenizer) {
+  survives<VideoTokenizerConfig>({{.image_size = 32, .codebook_size = 64},
+                                  {.image_size = 32, .use_fsq = true, .fsq_levels = {8, 5, 5}}});
+}
+
+TEST(ConfigRoundTrip, KeepsEveryMemberOfMulan) {
+  MulanConfig config;
+  config.audio.dim = 32, config.audio.depth = 4;
+  config.text.dim = 32, config.text.depth = 4;
+  survives<MulanConfig>({config});
+}
+
+TEST(ConfigRoundTrip, KeepsEveryMemberOfTheMeshAutoencoder) {
+  survives<MeshAutoencoderConfig>({{}});
+}
+
+TEST(ConfigRoundTrip, KeepsEveryMemberOfTheMeshTransformer) {
+  survives<MeshTransformerConfig>(
+      {{},
+       {.max_seq_len = 24 * 100},
+       {.condition_on_text = true, .text_encoder = TextEncoderConfig{}}});
+}
+
+// ---- the lists above against the headers
+
+std::vector<std::string> split(std::string list) {
+  std::ranges::replace(list, ',', ' ');
+  std::istringstream in(list);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// Names of the data members between "struct NAME" and "};", as the header declares them.
+std::set<std::string> declared(const std::string& source, const std::string& name) {
+  const std::size_t begin = source.find("\nstruct " + name + " ");
+  if (begin == std::string::npos) return {};
+  std::string body = source.substr(begin, source.find("\n};", begin) - begin);
+  body = body.substr(body.find('{') + 1);
+  body = std::regex_replace(body, std::regex("//[^\n]*"), "");
+  for (std::string before; before != body;) {  // initialisers and bodies of functions, inside out
+    before = body;
+    body = std::regex_replace(body, std::regex(R"(\([^()]*\)( const)?\s*\{[^{}]*\})"), "();");
+    body = std::regex_replace(body, std::regex(R"(\{[^{}]*\})"), "");
+    body = std::regex_replace(body, std::regex(R"(<[^<>]*>)"), "");
+  }
+  std::set<std::string> names;
+  std::istringstream statements(body);
+  for (std::string statement; std::getline(statements, statement, ';');) {
+    if (statement.find('(') != std::string::npos) continue;
+    std::istringstream declarators(statement);
+    for (std::string one; std::getline(declarators, one, ',');) {
+      const std::vector<std::string> words = split(one.substr(0, one.find('=')));
+      if (!words.empty() && words[0] != "template") names.insert(words.back());
+    }
+  }
+  return names;
+}
+
+std::string all_headers() {
+  std::string text;
+  const auto models = std::filesystem::path(MILLRACE_SOURCE_DIR) / "training/models";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(models)) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream in(entry.path());
+    text.append("\n").append(std::istreambuf_iterator<char>(in), {});
+  }
+  return text;
+}
+
+template <class T>
+void expect_listed(const std::string& source, const std::string& name,
+                   std::set<std::string> elsewhere = {}) {
+  std::set<std::string> listed = std::move(elsewhere);
+  for (const std::string& member : split(Members<T>::names)) listed.insert(member);
+  EXPECT_EQ(declared(source, name), listed) << name;
+}
+
+TEST(ConfigRoundTrip, ListsEveryMemberThatTheHeadersDeclare) {
+  const std::string source = all_headers();
+  // Set by the model from its other arguments; the last decides how sums are taken, not what they
+  // are.
+  expect_listed<VectorQuantizerOptions>(source, "VectorQuantizerOptions", {"dim"});
+  expect_listed<LfqOptions>(source, "LfqOptions", {"dim", "codebook_size", "factored_entropies"});
+  expect_listed<VqganConfig>(source, "VqganConfig");
+  expect_listed<NuwaVqganConfig>(source, "NuwaVqganConfig");
+  expect_listed<NuwaConfig>(source, "NuwaConfig");
+  expect_listed<VideoLayerSpec>(source, "VideoLayerSpec");
+  expect_listed<VideoDiscriminatorConfig>(source, "VideoDiscriminatorConfig");
+  expect_listed<VideoTokenizerConfig>(source, "VideoTokenizerConfig");
+  expect_listed<MulanTransformerConfig>(source, "MulanTransformerConfig");
+  expect_listed<MulanAudioConfig>(source, "MulanAudioConfig");
+  expect_listed<MulanTextConfig>(source, "MulanTextConfig");
+  expect_listed<MulanConfig>(source, "MulanConfig");
+  expect_listed<SageConvConfig>(source, "SageConvConfig");
+  expect_listed<LocalAttentionConfig>(source, "LocalAttentionConfig");
+  expect_listed<LinearAttentionConfig>(source, "LinearAttentionConfig");
+  expect_listed<ResidualConfig>(source, "ResidualConfig");
+  expect_listed<ResidualLfqConfig>(source, "ResidualLfqConfig");
+  expect_listed<ResidualVqConfig>(source, "ResidualVqConfig");
+  expect_listed<MeshAutoencoderConfig>(source, "MeshAutoencoderConfig");
+  expect_listed<DecoderArguments>(source, "DecoderArguments");
+  expect_listed<TextEncoderConfig>(source, "TextEncoderConfig");
+  expect_listed<MeshTransformerConfig>(source, "MeshTransformerConfig");
+}
+
+}  // namespace millrace::config_round_trip
