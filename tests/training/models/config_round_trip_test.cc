@@ -231,6 +231,11 @@ void derive(VqganConfig& config) {
   config.vq.codebook_size = VectorQuantizerOptions{}.codebook_size;
 }
 
+// A configuration of its own, as JSON.
+void derive(MeshTransformerConfig& config) {
+  if (!config.autoencoder.empty()) config.autoencoder = MeshAutoencoderConfig{}.to_json();
+}
+
 template <class Config>
 void vary_member(Config& config, const std::string& chosen, std::mt19937& random) {
   each_member(config, [&](const std::string& name, auto& m) {
