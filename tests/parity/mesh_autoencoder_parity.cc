@@ -31,9 +31,9 @@ class Run {
 
   // Every sum in Python's order; or as it trains, where `faces_at_once` 1 makes every mesh a group
   // of its own.
-  void loss(const std::string& tag, bool in_order, std::int64_t faces_at_once = 1 << 20) {
+  void loss(const std::string& tag, bool reference, std::int64_t faces_at_once = 1 << 20) {
     begin(fixture_.draws());
-    model_->set_in_order(in_order);
+    model_->set_reference(reference);
     model_->set_faces_at_once(faces_at_once);
     const MeshLoss loss = model_->loss(meshes_);
     report_.loss(tag, loss.total, fixture_.tensor("loss/ae"));
@@ -44,7 +44,7 @@ class Run {
     for (const auto& [name, parameter] : parameter_tensors(*model_)) {
       if (parameter.grad().defined()) gradients.emplace_back(name, parameter.grad());
     }
-    if (in_order) {
+    if (reference) {
       report_.gradients(tag, gradients, fixture_.with("grad/ae/"));
     } else {
       report_.all_gradients(tag, gradients, fixture_.with("grad/ae/"));
@@ -66,7 +66,7 @@ class Run {
       }
     }
     // Where two codes are the same vector, or almost, rounding decides between them.
-    model_->set_in_order(true);
+    model_->set_reference(true);
     const torch::Tensor wanted = fixture_.tensor("output/codes");
     report_.output("codes", model_->tokenize(meshes_), wanted);
     Meshes without = meshes_;
@@ -78,7 +78,7 @@ class Run {
     report_.output("bins", faces.bins, fixture_.tensor("output/bins"));
     report_.output("coordinates", faces.coordinates.masked_fill(absent, 7),
                    fixture_.tensor("output/coordinates"));
-    model_->set_in_order(false);
+    model_->set_reference(false);
     report_.output("reconstruction", model_->reconstruct(meshes_).masked_fill(absent, 7),
                    fixture_.tensor("output/recon_faces"));
   }
@@ -86,7 +86,7 @@ class Run {
   void steps() {
     if (!fixture_.has("step/config")) return;
     begin(fixture_.draws("step/rand/"));
-    model_->set_in_order(true);
+    model_->set_reference(true);
     model_->train();
     const auto config = nlohmann::json::parse(fixture_.text("step/config"));
     const double weight_decay = config.at("weight_decay");

@@ -67,10 +67,10 @@ class Run {
   }
 
   // Every sum in Python's order, or as it trains.
-  void contrast(const std::string& tag, bool in_order) {
+  void contrast(const std::string& tag, bool reference) {
     auto draws = fixture_.draws();
     model_->set_draws(draws);
-    model_->set_in_order(in_order);
+    model_->set_reference(reference);
     model_->zero_grad(/*set_to_none=*/true);
     const torch::Tensor& sounds = fixture_.tensor("input/wavs");
     const torch::Tensor& texts = fixture_.tensor("input/texts");
@@ -81,7 +81,7 @@ class Run {
     for (const auto& [name, parameter] : parameter_tensors(*model_)) {
       if (parameter.grad().defined()) gradients.emplace_back(name, parameter.grad());
     }
-    report_.gradients(tag, gradients, fixture_.with("grad/cl/"), /*other_order=*/!in_order);
+    report_.gradients(tag, gradients, fixture_.with("grad/cl/"), /*other_order=*/!reference);
     if (fixture_.has("output/audio_latents")) {
       torch::NoGradGuard no_grad;
       report_.output("audio latents", model_->audio_latents(sounds),
@@ -97,7 +97,7 @@ class Run {
     if (!fixture_.has("step/config")) return;
     load_weights(fixture_, *model_, "no perceptual net");
     model_->zero_grad();
-    model_->set_in_order(true);
+    model_->set_reference(true);
     model_->train();
     model_->set_draws(fixture_.draws("step/rand/"));
     const auto config = nlohmann::json::parse(fixture_.text("step/config"));

@@ -98,7 +98,7 @@ MeshAutoencoderImpl::MeshAutoencoderImpl(MeshAutoencoderConfig config)
   project_dim_codebook_ = register_module("project_dim_codebook", nn::Linear(dim, coded));
   encoder_parameters_ = parameters();
   quantizer_ = register_module("quantizer", make_residual_quantizer(c));
-  set_in_order(c.compat);
+  set_reference(c.compat);
   const std::size_t before_decoder = parameters().size();
   register_module("decoder_attn_blocks",
                   attention(c.attn_decoder_depth, coded, decoder_attention_));
@@ -128,9 +128,9 @@ void MeshAutoencoderImpl::set_draws(std::shared_ptr<Draws> draws) {
   quantizer_->set_draws(std::move(draws));
 }
 
-void MeshAutoencoderImpl::set_in_order(bool in_order) {
-  in_order_ = in_order;
-  quantizer_->set_in_order(in_order);
+void MeshAutoencoderImpl::set_reference(bool reference) {
+  reference_ = reference;
+  quantizer_->set_reference(reference);
 }
 
 Codebook MeshAutoencoderImpl::codebook() {
@@ -258,7 +258,7 @@ torch::Tensor MeshAutoencoderImpl::decode(const torch::Tensor& quantized,
 
 MeshLoss MeshAutoencoderImpl::loss(const Meshes& meshes) {
   const Graph graph = graph_of(meshes);
-  if (in_order_) return loss_in_order(graph);
+  if (reference_) return loss_reference(graph);
   const Encoded encoded = quantize(graph, encode(graph));
   const torch::Tensor sums = in_groups(
       [this, graph](const torch::Tensor& rows, std::int64_t begin) {
@@ -324,7 +324,7 @@ torch::Tensor MeshAutoencoderImpl::tokenize(const Meshes& meshes) {
 
 torch::Tensor MeshAutoencoderImpl::codes_of(const Meshes& meshes) {
   const Graph graph = graph_of(meshes);
-  if (in_order_) return quantize(graph, encode_in_order(graph).index({graph.mask})).codes;
+  if (reference_) return quantize(graph, encode_reference(graph).index({graph.mask})).codes;
   return quantize(graph, encode(graph)).codes;
 }
 

@@ -70,7 +70,7 @@ class MeshAutoencoderImpl : public torch::nn::Module {
   // Python's own order of operations in loss() and in codes: more work and memory (all of a batch
   // is filled up, and there is a table of vertices by codes), but the same numbers to the last bit.
   // With compat unless told.
-  void set_in_order(bool in_order);
+  void set_reference(bool reference);
 
   MeshLoss loss(const Meshes& meshes);
   MeshValidation validate(const Meshes& meshes);
@@ -100,14 +100,14 @@ class MeshAutoencoderImpl : public torch::nn::Module {
   torch::Tensor likeliest(const torch::Tensor& quantized, const torch::Tensor& mask);
   std::int64_t meshes_at_once(const torch::Tensor& mask) const;
 
-  // In mesh_autoencoder_in_order.cc: as encode() and decode(), but padded: [batch, faces, ...].
-  MeshLoss loss_in_order(const Graph& graph);
-  torch::Tensor encode_in_order(const Graph& graph);
-  torch::Tensor decode_in_order(const torch::Tensor& quantized, const torch::Tensor& mask);
+  // In mesh_autoencoder_reference.cc: as encode() and decode(), but padded: [batch, faces, ...].
+  MeshLoss loss_reference(const Graph& graph);
+  torch::Tensor encode_reference(const Graph& graph);
+  torch::Tensor decode_reference(const torch::Tensor& quantized, const torch::Tensor& mask);
 
   MeshAutoencoderConfig config_;
   std::int64_t faces_at_once_ = 8192;
-  bool in_order_ = false;
+  bool reference_ = false;
   torch::nn::Embedding coor_embed_, angle_embed_, area_embed_, normal_embed_;
   torch::nn::Linear project_in_{nullptr}, project_dim_codebook_{nullptr};
   torch::nn::LayerNorm encoder_norm_{nullptr}, decoder_norm_{nullptr};

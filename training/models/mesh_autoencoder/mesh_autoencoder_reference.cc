@@ -10,7 +10,7 @@
 
 namespace millrace {
 
-torch::Tensor MeshAutoencoderImpl::encode_in_order(const Graph& graph) {
+torch::Tensor MeshAutoencoderImpl::encode_reference(const Graph& graph) {
   auto filled_up = [&](const torch::Tensor& of_faces) {
     const auto& sizes = graph.mask.sizes();
     return torch::zeros({sizes[0], sizes[1], of_faces.size(1)}, of_faces.options())
@@ -27,7 +27,7 @@ torch::Tensor MeshAutoencoderImpl::encode_in_order(const Graph& graph) {
   torch::Tensor x = project(project_in_, seen).index({graph.mask});
   const torch::Tensor pairs = graph.pairs_of(0, graph.mask.size(0));
   for (std::size_t i = 0; i < convs_.size(); ++i) {
-    x = convs_[i]->forward_in_order(x, pairs.select(1, 0), pairs.select(1, 1));
+    x = convs_[i]->forward_reference(x, pairs.select(1, 0), pairs.select(1, 1));
     if (i == 0) x = encoder_norm_->forward(torch::silu(x));
   }
   x = filled_up(x);
@@ -35,28 +35,28 @@ torch::Tensor MeshAutoencoderImpl::encode_in_order(const Graph& graph) {
   return project(project_dim_codebook_, x);
 }
 
-torch::Tensor MeshAutoencoderImpl::decode_in_order(const torch::Tensor& quantized,
-                                                   const torch::Tensor& mask) {
+torch::Tensor MeshAutoencoderImpl::decode_reference(const torch::Tensor& quantized,
+                                                    const torch::Tensor& mask) {
   torch::Tensor x = quantized;
   for (auto& block : decoder_attention_) x = block->forward(x, mask);
   const torch::Tensor there = mask.unsqueeze(1);
   x = x.transpose(1, 2).masked_fill(there.logical_not(), 0);
   x = torch::silu(decoder_conv_->forward(x));
   x = decoder_norm_->forward(x.transpose(1, 2)).transpose(1, 2);
-  for (auto& block : decoders_) x = block->forward_in_order(x, there);
+  for (auto& block : decoders_) x = block->forward_reference(x, there);
   return x.transpose(1, 2);
 }
 
-MeshLoss MeshAutoencoderImpl::loss_in_order(const Graph& graph) {
-  const Encoded encoded = quantize(graph, encode_in_order(graph).index({graph.mask}));
-  const torch::Tensor logits = project(to_logits_, decode_in_order(encoded.features, graph.mask))
+MeshLoss MeshAutoencoderImpl::loss_reference(const Graph& graph) {
+  const Encoded encoded = quantize(graph, encode_reference(graph).index({graph.mask}));
+  const torch::Tensor logits = project(to_logits_, decode_reference(encoded.features, graph.mask))
                                    .unflatten(-1, {config_.coordinates(), -1});
   const torch::Tensor& there = graph.features.coordinates;
   const torch::Tensor bins =
       torch::zeros({graph.mask.size(0), graph.mask.size(1), there.size(1)}, there.options())
           .masked_scatter(graph.mask.unsqueeze(-1), there);
   MeshLoss loss{.total = {},
-                .reconstruction = coordinate_loss_in_order(logits, bins, graph.mask, config_),
+                .reconstruction = coordinate_loss_reference(logits, bins, graph.mask, config_),
                 .commitment = encoded.losses};
   loss.total = loss.reconstruction + loss.commitment.sum() * config_.commit_loss_weight;
   return loss;

@@ -86,8 +86,8 @@ torch::Tensor FaceResnetBlockImpl::forward(const torch::Tensor& x, const PackedM
   return torch::addcmul(residual, y, excite(y, packed));
 }
 
-torch::Tensor FaceResnetBlockImpl::block_in_order(nn::Conv1d& conv, const torch::Tensor& x,
-                                                  const torch::Tensor& absent) {
+torch::Tensor FaceResnetBlockImpl::block_reference(nn::Conv1d& conv, const torch::Tensor& x,
+                                                   const torch::Tensor& absent) {
   const torch::Tensor y = conv->forward(x.masked_fill(absent, 0)).masked_fill(absent, 0);
   const auto of_channels = nn::functional::NormalizeFuncOptions().dim(1).eps(1e-4);
   const torch::Tensor normed =
@@ -95,12 +95,12 @@ torch::Tensor FaceResnetBlockImpl::block_in_order(nn::Conv1d& conv, const torch:
   return torch::dropout(torch::silu(normed), dropout_, is_training());
 }
 
-torch::Tensor FaceResnetBlockImpl::forward_in_order(const torch::Tensor& x,
-                                                    const torch::Tensor& mask) {
+torch::Tensor FaceResnetBlockImpl::forward_reference(const torch::Tensor& x,
+                                                     const torch::Tensor& mask) {
   const torch::Tensor absent = mask.logical_not();
   const torch::Tensor residual = residual_ ? residual_->forward(x) : x;
-  torch::Tensor y = block_in_order(first_, x, absent);
-  y = block_in_order(second_, y, absent).masked_fill(absent, 0);
+  torch::Tensor y = block_reference(first_, x, absent);
+  y = block_reference(second_, y, absent).masked_fill(absent, 0);
   const torch::Tensor mean = y.sum(2) / mask.to(torch::kFloat32).sum(2).clamp_min(1e-5);
   return y * factors(mean).unsqueeze(-1) + residual;
 }

@@ -27,13 +27,13 @@ class FaceResnetBlockImpl : public torch::nn::Module {
   FaceResnetBlockImpl(std::int64_t in, std::int64_t out, double dropout);
   torch::Tensor forward(const torch::Tensor& x, const PackedMeshes& packed);
   // Of a batch that is filled up, every sum in Python's order. `mask`: bool [batch, 1, faces].
-  torch::Tensor forward_in_order(const torch::Tensor& x, const torch::Tensor& mask);
+  torch::Tensor forward_reference(const torch::Tensor& x, const torch::Tensor& mask);
 
  private:
   torch::Tensor block(torch::nn::Conv1d& conv, const torch::Tensor& x, const PackedMeshes& packed);
   torch::Tensor excite(const torch::Tensor& x, const PackedMeshes& packed);
-  torch::Tensor block_in_order(torch::nn::Conv1d& conv, const torch::Tensor& x,
-                               const torch::Tensor& absent);
+  torch::Tensor block_reference(torch::nn::Conv1d& conv, const torch::Tensor& x,
+                                const torch::Tensor& absent);
   torch::Tensor factors(const torch::Tensor& mean);  // [meshes, channels]
 
   double dropout_;

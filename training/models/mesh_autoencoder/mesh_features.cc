@@ -153,9 +153,9 @@ torch::Tensor coordinate_loss(const torch::Tensor& hidden, const torch::Tensor& 
                                torch::GradMode::is_enabled());
 }
 
-torch::Tensor coordinate_loss_in_order(const torch::Tensor& logits, const torch::Tensor& bins,
-                                       const torch::Tensor& mask,
-                                       const MeshAutoencoderConfig& config) {
+torch::Tensor coordinate_loss_reference(const torch::Tensor& logits, const torch::Tensor& bins,
+                                        const torch::Tensor& mask,
+                                        const MeshAutoencoderConfig& config) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const torch::Tensor log_p =
       logits.to(torch::kFloat32).permute({0, 3, 1, 2}).flatten(2).log_softmax(1);

@@ -31,9 +31,9 @@ torch::Tensor coordinate_loss(const torch::Tensor& hidden, const torch::Tensor& 
 // The same over the number of coordinates, of a batch that is filled up and every sum in Python's
 // order. `logits`: [batch, faces, coordinates, bins]; `bins`: [batch, faces, coordinates]; `mask`:
 // bool [batch, faces].
-torch::Tensor coordinate_loss_in_order(const torch::Tensor& logits, const torch::Tensor& bins,
-                                       const torch::Tensor& mask,
-                                       const MeshAutoencoderConfig& config);
+torch::Tensor coordinate_loss_reference(const torch::Tensor& logits, const torch::Tensor& bins,
+                                        const torch::Tensor& mask,
+                                        const MeshAutoencoderConfig& config);
 
 // The likeliest bins, [faces, coordinates], from the same layer; likewise.
 torch::Tensor likeliest_bins(const torch::Tensor& hidden, const torch::Tensor& weight,

@@ -9,8 +9,8 @@ RowLists::Lists RowLists::lists(const torch::Tensor& members, const torch::Tenso
                                 std::int64_t count) {
   const torch::Tensor counts = torch::bincount(of, {}, count);
   const torch::Tensor ends = torch::cat({torch::zeros({1}, counts.options()), counts.cumsum(0)});
-  const bool in_order = of.numel() < 2 || (of.diff() >= 0).all().item<bool>();
-  if (in_order) return {.members = members.contiguous(), .ends = ends};
+  const bool sorted = of.numel() < 2 || (of.diff() >= 0).all().item<bool>();
+  if (sorted) return {.members = members.contiguous(), .ends = ends};
   const torch::Tensor order =
       std::get<1>(of.sort(std::optional<bool>(true), /*dim=*/0, /*descending=*/false));
   return {.members = members.index_select(0, order), .ends = ends};
@@ -74,8 +74,8 @@ torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const RowLists& neig
   return combined(config_.aggr == "mean" ? neighbours.mean(said(x)) : neighbours.sum(said(x)), x);
 }
 
-torch::Tensor SageConvImpl::forward_in_order(const torch::Tensor& x, const torch::Tensor& from,
-                                             const torch::Tensor& to) {
+torch::Tensor SageConvImpl::forward_reference(const torch::Tensor& x, const torch::Tensor& from,
+                                              const torch::Tensor& to) {
   const torch::Tensor messages = said(x).index_select(0, from);
   torch::Tensor heard = torch::zeros({x.size(0), messages.size(1)}, x.options())
                             .scatter_add(0, to.unsqueeze(1).expand_as(messages), messages);

@@ -40,8 +40,8 @@ class SageConvImpl : public torch::nn::Module {
   SageConvImpl(std::int64_t in, std::int64_t out, const SageConvConfig& config);
   torch::Tensor forward(const torch::Tensor& x, const RowLists& neighbours);
   // Pair i: what face from[i] says goes to face to[i]. Every sum in Python's order.
-  torch::Tensor forward_in_order(const torch::Tensor& x, const torch::Tensor& from,
-                                 const torch::Tensor& to);
+  torch::Tensor forward_reference(const torch::Tensor& x, const torch::Tensor& from,
+                                  const torch::Tensor& to);
 
  private:
   // What neighbours say before it is averaged, and what is made of the average.

@@ -68,7 +68,7 @@ class Attention : public DecoderLayer {
     if (head_scale_.defined()) out = out * head_scale_.transpose(1, 2);
     out = out.flatten(2);
     if (to_gate_) out = out * to_gate_->forward(x).sigmoid();
-    return options_.in_order ? to_out_->forward(out) : linear_product(out, to_out_->weight);
+    return options_.reference ? to_out_->forward(out) : linear_product(out, to_out_->weight);
   }
 
  private:
@@ -86,7 +86,7 @@ class Attention : public DecoderLayer {
   // Queries, keys and values come out of one product; for one token more in a cache it would take
   // longer to put their weights side by side.
   bool all_at_once(const LayerInput& input) const {
-    return !cross_ && !options_.in_order && input.cache == nullptr;
+    return !cross_ && !options_.reference && input.cache == nullptr;
   }
 
   // [batch, length, heads, channels]
@@ -183,7 +183,7 @@ class Attention : public DecoderLayer {
     const torch::Tensor v = with_memory(seen.values, memory_values_);
     const torch::Tensor mask = cross_ ? input.context.mask : input.mask;
     torch::Tensor more = cross_ ? torch::Tensor() : input.positions.bias;
-    if (causal_ && options_.flash && !options_.in_order && !mask.defined() && !more.defined() &&
+    if (causal_ && options_.flash && !options_.reference && !mask.defined() && !more.defined() &&
         k.size(-2) == q.size(-2) + memories_) {
       return attend_to_earlier(q, k, v);
     }

@@ -19,8 +19,8 @@ namespace {
 // A LayerNorm without a bias, or one of the norms that take the length alone.
 class Norm : public nn::Module {
  public:
-  Norm(const DecoderArguments& arguments, std::int64_t dim, bool in_order)
-      : scale_(std::sqrt(static_cast<double>(dim))), in_order_(in_order) {
+  Norm(const DecoderArguments& arguments, std::int64_t dim, bool reference)
+      : scale_(std::sqrt(static_cast<double>(dim))), reference_(reference) {
     if (arguments.use_scalenorm) {
       factor_ = register_parameter("g", torch::ones({1}));
     } else if (arguments.use_rmsnorm) {
@@ -31,7 +31,7 @@ class Norm : public nn::Module {
   }
   torch::Tensor forward(const torch::Tensor& x) {
     if (weight_.defined()) return torch::layer_norm(x, weight_.sizes(), weight_);
-    if (!in_order_ && factor_.defined() && factor_.size(0) == x.size(-1)) {
+    if (!reference_ && factor_.defined() && factor_.size(0) == x.size(-1)) {
       return unit_norm(x, factor_, scale_);
     }
     const torch::Tensor y = to_unit_length(x) * scale_;
@@ -40,14 +40,14 @@ class Norm : public nn::Module {
 
  private:
   double scale_;
-  bool in_order_;
+  bool reference_;
   torch::Tensor weight_, factor_;
 };
 
 class FeedForward : public DecoderLayer {
  public:
   explicit FeedForward(const DecoderOptions& options)
-      : arguments_(options.arguments), in_order_(options.in_order), dropout_(options.dropout) {
+      : arguments_(options.arguments), reference_(options.reference), dropout_(options.dropout) {
     const auto inner =
         static_cast<std::int64_t>(static_cast<double>(options.dim) * arguments_.ff_mult);
     const bool bias = !arguments_.ff_no_bias;
@@ -63,7 +63,7 @@ class FeedForward : public DecoderLayer {
     out_ = decoder_linear(inner, options.dim, bias);
     std::vector<std::pair<std::string, ModulePointer>> parts{{"0", first}};
     if (arguments_.ff_post_act_ln) {
-      norm_ = std::make_shared<Norm>(DecoderArguments{}, inner, in_order_);
+      norm_ = std::make_shared<Norm>(DecoderArguments{}, inner, reference_);
       parts.emplace_back("1", norm_);
     }
     parts.emplace_back(norm_ ? "3" : "2", out_.ptr());
@@ -85,11 +85,11 @@ class FeedForward : public DecoderLayer {
 
  private:
   torch::Tensor apply(const nn::Linear& linear, const torch::Tensor& x) const {
-    if (in_order_) return nn::Linear(linear)->forward(x);
+    if (reference_) return nn::Linear(linear)->forward(x);
     return linear_product(x, linear->weight, linear->bias);
   }
   torch::Tensor gated(const torch::Tensor& x) const {
-    if (!in_order_ && !arguments_.ff_relu_squared && !arguments_.ff_swish) return gated_gelu(x);
+    if (!reference_ && !arguments_.ff_relu_squared && !arguments_.ff_swish) return gated_gelu(x);
     const std::vector<torch::Tensor> halves = x.chunk(2, -1);
     return halves[0] * activation(halves[1]);
   }
@@ -99,7 +99,7 @@ class FeedForward : public DecoderLayer {
   }
 
   DecoderArguments arguments_;
-  bool in_order_;
+  bool reference_;
   double dropout_;
   torch::Tensor factor_;
   nn::Linear in_{nullptr}, out_{nullptr};
@@ -111,10 +111,10 @@ class Block : public DecoderLayer {
  public:
   Block(const DecoderOptions& options, std::shared_ptr<DecoderLayer> layer)
       : layer_(std::move(layer)),
-        before_(std::make_shared<Norm>(options.arguments, options.dim, options.in_order)) {
+        before_(std::make_shared<Norm>(options.arguments, options.dim, options.reference)) {
     std::vector<std::pair<std::string, ModulePointer>> norms{{"0", before_}};
     if (options.arguments.sandwich_norm) {
-      after_ = std::make_shared<Norm>(options.arguments, options.dim, options.in_order);
+      after_ = std::make_shared<Norm>(options.arguments, options.dim, options.reference);
       norms.emplace_back("1", after_);
     }
     register_module("0", named(norms));
@@ -153,7 +153,7 @@ DecoderLayers::DecoderLayers(const DecoderOptions& options)
   }
   positions_.register_in(*this);
   final_norm_ = register_module(
-      "final_norm", std::make_shared<Norm>(options.arguments, options.dim, options.in_order));
+      "final_norm", std::make_shared<Norm>(options.arguments, options.dim, options.reference));
 }
 
 DecoderLayers::~DecoderLayers() = default;

@@ -19,9 +19,9 @@ struct DecoderOptions {
   DecoderArguments arguments{};
   std::int64_t dim = 0, depth = 0, heads = 0, dim_head = 0;
   double dropout = 0;
-  bool flash = true;      // torch's fused attention: the same sums in another order
-  bool causal = true;     // false: an encoder
-  bool in_order = false;  // every operation as the package has it, and in its order
+  bool flash = true;       // torch's fused attention: the same sums in another order
+  bool causal = true;      // false: an encoder
+  bool reference = false;  // every operation as the package has it, and in its order
   // With a text to attend to: its channels, or 0; and the learned keys and values before it.
   std::int64_t cross_dim = 0, cross_num_mem_kv = 0;
 };

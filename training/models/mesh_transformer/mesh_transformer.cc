@@ -27,7 +27,7 @@ DecoderOptions decoder_options(const MeshTransformerConfig& config, bool fine) {
                          .dim_head = config.attn_dim_head,
                          .dropout = config.dropout,
                          .flash = config.flash_attn,
-                         .in_order = config.compat};
+                         .reference = config.compat};
   if (!fine && config.condition_on_text) {
     options.cross_dim = config.dim_text;
     options.cross_num_mem_kv = config.cross_attn_num_mem_kv;

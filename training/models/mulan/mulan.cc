@@ -43,9 +43,9 @@ class ContrastImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& audio, const torch::Tensor& text) {
     const torch::Tensor near = torch::matmul(audio, text.transpose(-1, -2)) * temperatures_.exp();
     if (sigmoid_) return by_pairs(near);
-    return in_order_ ? by_softmax_in_order(near) : by_softmax(near);
+    return reference_ ? by_softmax_reference(near) : by_softmax(near);
   }
-  void set_in_order(bool in_order) { in_order_ = in_order; }
+  void set_reference(bool reference) { reference_ = reference; }
 
  private:
   torch::Tensor by_pairs(const torch::Tensor& near) const {
@@ -65,7 +65,7 @@ class ContrastImpl : public torch::nn::Module {
     return loss.mean(-1).sum();
   }
 
-  torch::Tensor by_softmax_in_order(const torch::Tensor& near) const {
+  torch::Tensor by_softmax_reference(const torch::Tensor& near) const {
     const torch::Tensor same = torch::eye(near.size(-1), near.options().dtype(torch::kBool));
     torch::Tensor e = near.exp();
     const torch::Tensor pairs = e.masked_select(same).unflatten(0, {-1, near.size(-1)});
@@ -75,7 +75,7 @@ class ContrastImpl : public torch::nn::Module {
     return (-log(pairs) + 0.5 * (of_audio + of_text)).mean(-1).sum();
   }
 
-  bool sigmoid_, decoupled_, in_order_ = false;
+  bool sigmoid_, decoupled_, reference_ = false;
   torch::Tensor temperatures_, bias_;
 };
 
@@ -151,11 +151,11 @@ void MulanImpl::set_draws(std::shared_ptr<Draws> draws) {
   audio_->set_draws(std::move(draws));
 }
 
-void MulanImpl::set_in_order(bool in_order) {
-  audio_->set_in_order(in_order);
-  text_->set_in_order(in_order);
-  contrast_->set_in_order(in_order);
-  if (layers_) layers_->contrast->set_in_order(in_order);
+void MulanImpl::set_reference(bool reference) {
+  audio_->set_reference(reference);
+  text_->set_reference(reference);
+  contrast_->set_reference(reference);
+  if (layers_) layers_->contrast->set_reference(reference);
 }
 
 MulanLatents MulanImpl::latents(const torch::Tensor& sounds, const torch::Tensor& tokens,

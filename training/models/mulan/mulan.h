@@ -53,7 +53,7 @@ class MulanImpl : public torch::nn::Module {
   void set_draws(std::shared_ptr<Draws> draws);
   // Python's own order of operations: more work and memory, and infinite for high temperatures, but
   // the same numbers to the last bit, which matters where a loss is all but zero.
-  void set_in_order(bool in_order);
+  void set_reference(bool reference);
   const MulanConfig& config() const { return config_; }
 
  private:

@@ -138,8 +138,8 @@ torch::Tensor AudioTransformerImpl::position_bias(std::int64_t rows, std::int64_
   return look_up_bias(table, kept.defined() ? which : which.unsqueeze(0));
 }
 
-torch::Tensor AudioTransformerImpl::position_bias_in_order(std::int64_t rows, std::int64_t columns,
-                                                           const torch::Tensor& kept) {
+torch::Tensor AudioTransformerImpl::position_bias_reference(std::int64_t rows, std::int64_t columns,
+                                                            const torch::Tensor& kept) {
   const torch::Tensor weight = bias_mlp_[0]->as<torch::nn::Linear>()->weight;
   const auto whole = torch::TensorOptions().device(weight.device()).dtype(torch::kInt64);
   torch::Tensor places =
@@ -158,7 +158,7 @@ torch::Tensor AudioTransformerImpl::position_bias_in_order(std::int64_t rows, st
 
 torch::Tensor AudioTransformerImpl::embedded(const torch::Tensor& patches,
                                              const torch::Tensor& positions) {
-  if (!in_order_) return embed_->forward(patches) + positions;
+  if (!reference_) return embed_->forward(patches) + positions;
   auto& linear = *embed_[1]->as<torch::nn::Linear>();
   const torch::Tensor normed = embed_[0]->as<torch::nn::LayerNorm>()->forward(patches);
   return embed_[2]->as<torch::nn::LayerNorm>()->forward(
@@ -186,18 +186,18 @@ Encoded AudioTransformerImpl::forward(const torch::Tensor& sounds, const BatchSh
   torch::Tensor positions = grid_positions(rows, columns, config_.dim, x.options()).flatten(0, 1);
   torch::Tensor kept = draw_patches(x.size(0), x.size(1), share);
   if (kept.defined()) kept = kept.to(x.device());
-  if (kept.defined() && !in_order_) {  // before they are embedded: what is dropped need not be
+  if (kept.defined() && !reference_) {  // before they are embedded: what is dropped need not be
     x = x.gather(1, kept.unsqueeze(-1).expand({-1, -1, x.size(2)}));
     positions = positions.index({kept});
   }
   x = embedded(x, positions);
-  if (kept.defined() && in_order_) {
+  if (kept.defined() && reference_) {
     x = x.index({torch::arange(x.size(0), kept.options()).unsqueeze(-1), kept});
   }
   Encoded result;
-  const torch::Tensor bias =
-      in_order_ ? position_bias_in_order(rows, columns, kept) : position_bias(rows, columns, kept);
-  x = transformer_->forward(x, {.bias = bias, .in_order = in_order_},
+  const torch::Tensor bias = reference_ ? position_bias_reference(rows, columns, kept)
+                                        : position_bias(rows, columns, kept);
+  x = transformer_->forward(x, {.bias = bias, .reference = reference_},
                             with_layers ? &result.layers : nullptr);
   result.whole = norm_->forward(x.mean(1));
   return result;
@@ -222,7 +222,7 @@ Encoded TextTransformerImpl::forward(const torch::Tensor& tokens, bool with_laye
   x = torch::cat({cls_token_.expand({batch, 1, -1}), x}, 1);
   seen = torch::constant_pad_nd(seen, {1, 0}, true);
   Encoded result;
-  x = transformer_->forward(x, {.seen = seen, .in_order = in_order_},
+  x = transformer_->forward(x, {.seen = seen, .reference = reference_},
                             with_layers ? &result.layers : nullptr);
   result.whole = norm_->forward(x.select(1, 0));
   return result;

@@ -23,7 +23,7 @@ class AudioTransformerImpl : public torch::nn::Module {
  public:
   AudioTransformerImpl(const MulanAudioConfig& config, bool augment);
   Encoded forward(const torch::Tensor& sounds, const BatchShare& share, bool with_layers);
-  void set_in_order(bool in_order) { in_order_ = in_order; }
+  void set_reference(bool reference) { reference_ = reference; }
   void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
 
  private:
@@ -32,13 +32,13 @@ class AudioTransformerImpl : public torch::nn::Module {
   torch::Tensor draw_patches(std::int64_t batch, std::int64_t patches, const BatchShare& share);
   // By distance in rows and columns, [batch or 1, heads, patches, patches].
   torch::Tensor position_bias(std::int64_t rows, std::int64_t columns, const torch::Tensor& kept);
-  torch::Tensor position_bias_in_order(std::int64_t rows, std::int64_t columns,
-                                       const torch::Tensor& kept);
+  torch::Tensor position_bias_reference(std::int64_t rows, std::int64_t columns,
+                                        const torch::Tensor& kept);
   // A patch and its place.
   torch::Tensor embedded(const torch::Tensor& patches, const torch::Tensor& positions);
 
   MulanAudioConfig config_;
-  bool augment_, in_order_ = false;
+  bool augment_, reference_ = false;
   torch::nn::Sequential embed_{nullptr}, bias_mlp_{nullptr};
   Spectrogram spectrogram_{nullptr};
   MulanTransformer transformer_{nullptr};
@@ -51,11 +51,11 @@ class TextTransformerImpl : public torch::nn::Module {
  public:
   explicit TextTransformerImpl(const MulanTextConfig& config);
   Encoded forward(const torch::Tensor& tokens, bool with_layers);
-  void set_in_order(bool in_order) { in_order_ = in_order; }
+  void set_reference(bool reference) { reference_ = reference; }
 
  private:
   MulanTextConfig config_;
-  bool in_order_ = false;
+  bool reference_ = false;
   torch::Tensor cls_token_;
   torch::nn::Embedding token_emb_{nullptr}, pos_emb_{nullptr};
   MulanTransformer transformer_{nullptr};

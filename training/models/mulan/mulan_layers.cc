@@ -85,7 +85,8 @@ torch::Tensor MulanAttentionImpl::forward(const torch::Tensor& x, const Attentio
   };
   const torch::Tensor q = unit_length(split(to_q_->forward(normed)));
   const torch::Tensor k = unit_length(split(kv[0])), v = split(kv[1]);
-  const torch::Tensor out = bias.in_order ? attend_in_order(q, k, v, bias) : attend(q, k, v, bias);
+  const torch::Tensor out =
+      bias.reference ? attend_reference(q, k, v, bias) : attend(q, k, v, bias);
   return to_out_->forward(out.transpose(1, 2).flatten(2));
 }
 
@@ -106,9 +107,10 @@ torch::Tensor MulanAttentionImpl::attend(const torch::Tensor& queries, const tor
                                           /*is_causal=*/false, /*scale=*/1.0);
 }
 
-torch::Tensor MulanAttentionImpl::attend_in_order(const torch::Tensor& queries,
-                                                  const torch::Tensor& keys, const torch::Tensor& v,
-                                                  const AttentionBias& bias) const {
+torch::Tensor MulanAttentionImpl::attend_reference(const torch::Tensor& queries,
+                                                   const torch::Tensor& keys,
+                                                   const torch::Tensor& v,
+                                                   const AttentionBias& bias) const {
   const torch::Tensor q = queries * q_scale_, k = keys * k_scale_;
   torch::Tensor logits = torch::einsum("bhid,bhjd->bhij", {q, k}) * logit_scale;
   if (bias.bias.defined()) logits = logits + bias.bias;

@@ -27,9 +27,9 @@ TORCH_MODULE(GainNorm);
 
 // What is added to the logits of an attention. At most one of the two is defined.
 struct AttentionBias {
-  torch::Tensor bias{};   // float, [batch or 1, heads, to, from]; may have a gradient
-  torch::Tensor seen{};   // bool, [batch, from]: which keys there are
-  bool in_order = false;  // every operation as the package has it
+  torch::Tensor bias{};    // float, [batch or 1, heads, to, from]; may have a gradient
+  torch::Tensor seen{};    // bool, [batch, from]: which keys there are
+  bool reference = false;  // every operation as the package has it
 };
 
 class MulanAttentionImpl : public torch::nn::Module {
@@ -41,8 +41,8 @@ class MulanAttentionImpl : public torch::nn::Module {
   // Queries, keys and values are [batch, heads, places, dim_head], the first two of unit length.
   torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                        const AttentionBias& bias) const;
-  torch::Tensor attend_in_order(const torch::Tensor& q, const torch::Tensor& k,
-                                const torch::Tensor& v, const AttentionBias& bias) const;
+  torch::Tensor attend_reference(const torch::Tensor& q, const torch::Tensor& k,
+                                 const torch::Tensor& v, const AttentionBias& bias) const;
 
   std::int64_t heads_;
   double dropout_;

@@ -63,7 +63,7 @@ torch::Tensor scan_in_logarithm(const Recurrence& all) {
 }
 
 // In the package's order and shapes.
-torch::Tensor loop_in_order(const torch::Tensor& qkva, GateLoopOrder order, torch::Tensor* state) {
+torch::Tensor loop_reference(const torch::Tensor& qkva, GateLoopOrder order, torch::Tensor* state) {
   const std::int64_t batch = qkva.size(0), length = qkva.size(1), dim = qkva.size(2) / 3;
   const std::vector<torch::Tensor> parts = qkva.reshape({batch, length, 3, dim})
                                                .permute({2, 0, 3, 1})
@@ -158,7 +158,7 @@ class LoopFunction : public torch::autograd::Function<LoopFunction> {
 torch::Tensor gate_loop(const torch::Tensor& qkva, GateLoopOrder order, torch::Tensor* state) {
   if (order != GateLoopOrder::one_by_one || !qkva.is_cpu()) {
     const GateLoopOrder other = order == GateLoopOrder::one_by_one ? GateLoopOrder::pairs : order;
-    return loop_in_order(qkva, other, state);
+    return loop_reference(qkva, other, state);
   }
   const torch::Tensor whole = qkva.to(torch::kFloat32);
   if (state == nullptr) return LoopFunction::apply(whole).to(qkva.scalar_type());

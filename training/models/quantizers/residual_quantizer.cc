@@ -42,8 +42,8 @@ class ResidualLfq : public ResidualQuantizer {
     for (Lfq& layer : layers_) layer->set_draws(draws);
     ResidualQuantizer::set_draws(std::move(draws));
   }
-  void set_in_order(bool in_order) override {
-    for (Lfq& layer : layers_) layer->set_factored_entropies(!in_order);
+  void set_reference(bool reference) override {
+    for (Lfq& layer : layers_) layer->set_factored_entropies(!reference);
   }
 
  protected:

@@ -31,7 +31,7 @@ class ResidualQuantizer : public torch::nn::Module {
 
   virtual void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
   // Whether every sum is taken in Python's order.
-  virtual void set_in_order(bool /*in_order*/) {}
+  virtual void set_reference(bool /*reference*/) {}
   // Null where there is nothing that follows the features.
   virtual Codebook codebook() { return nullptr; }
 
