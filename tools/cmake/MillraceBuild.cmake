@@ -47,7 +47,8 @@ endif()
 function(millrace_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
-# millrace_together(target a.cc b.cc ...): files of `target` that are compiled three at a time.
+# millrace_together(target a.cc b.cc ...): files of `target` that are compiled three at a time, as one
+# file. They must not use one name for two things in their unnamed namespaces; the compiler tells.
 function(millrace_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # the "main" file includes the real one
