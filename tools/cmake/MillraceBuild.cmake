@@ -40,18 +40,38 @@ endif()
 if(MILLRACE_WERROR)
   target_compile_options(millrace_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
-# Note [files compiled alone]: a build with sanitizers is for the tests alone, and compiles six files
-# at a time: most of the time would go into headers. Files whose unnamed namespaces
-# use one name for two things, or that compile themselves once per instruction set, are left out of that:
-# millrace_alone(a.cc b.cc), in the folder of their target. The compiler tells.
+# Note [files compiled together]: most of the time of a build goes into reading headers, and into what
+# LibTorch's headers leave to be instantiated at the end of a file, however short the file is. So the
+# libraries and the tests are compiled several files at a time: four, and six with sanitizers, which are
+# for the tests alone. Files that use one name for two things in their unnamed namespaces, or that
+# compile themselves once per instruction set, are left out of that: millrace_alone(a.cc b.cc), in the
+# folder of their target. The compiler tells. The presets dev and lint compile every file on its own.
 function(millrace_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
-# millrace_together(target a.cc b.cc ...): files of `target` that are compiled three at a time, as one
-# file. They must not use one name for two things in their unnamed namespaces; the compiler tells.
+
+set(MILLRACE_UNITY_FILES 4)
+if(MILLRACE_SANITIZE)
+  set(MILLRACE_UNITY_FILES 6)
+endif()
+
+# millrace_quick_build(target): several files of it at a time.
+function(millrace_quick_build target)
+  if(MILLRACE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE
+                          ${MILLRACE_UNITY_FILES})
+    # What one file says is then said by an included one.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
+# millrace_together(target a.cc b.cc ...): files of `target` that are compiled as one, three at a time.
 function(millrace_together target)
+  if(NOT MILLRACE_UNITY)
+    return()
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # the "main" file includes the real one
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   set(count 0)
   foreach(source ${ARGN})
     math(EXPR part "${count} / 3")
@@ -64,9 +84,6 @@ function(millrace_together target)
   endforeach()
 endfunction()
 if(MILLRACE_SANITIZE)
-  set(CMAKE_UNITY_BUILD ON)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 6)
-  add_compile_options(-Wno-subobject-linkage)  # what one file says is then said by an included one
   add_compile_options(-fsanitize=${MILLRACE_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MILLRACE_SANITIZE})
@@ -108,6 +125,7 @@ function(millrace_library room)
   target_compile_features(millrace_${room} PUBLIC cxx_std_20)
   target_include_directories(millrace_${room} PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(millrace_${room} PRIVATE $<BUILD_INTERFACE:millrace_flags>)
+  millrace_quick_build(millrace_${room})
   set_property(GLOBAL APPEND PROPERTY MILLRACE_LIBRARIES millrace_${room})
   target_sources(millrace_${room} PUBLIC FILE_SET HEADERS BASE_DIRS "${MILLRACE_INCLUDE_DIR}"
                  FILES "${MILLRACE_INCLUDE_DIR}/millrace/${room}.h")
