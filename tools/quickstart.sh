@@ -103,7 +103,7 @@ TEXT
 }
 
 phase "set-up" tools/setup.sh
-phase "release build" build release
+phase "release build of the programs below" build release --target preprocess inspect train_vqgan train_nuwa_vae train_nuwa sample_digits
 phase "sample media" tools/samples/sample_media.sh $media
 phase "what is in the folders" look_at_the_media
 phase "folders to caches" make_caches
