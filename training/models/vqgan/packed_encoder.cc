@@ -22,10 +22,12 @@ namespace nn = torch::nn;
 
 namespace {
 
-// What the order of sums has been seen to move a vector by at the most, as a share of its length.
+// The largest relative change of a feature vector that a different order of sums has caused in
+// measurements.
 constexpr double least_margin = 2e-6;
 
-// LibTorch's convolution with packed weights and an activation; it has no function in C++.
+// LibTorch's convolution with packed weights and a fused activation. It has no C++ function, so it
+// is looked up in the dispatcher.
 using PackedConvolution = torch::Tensor(const torch::Tensor&, const torch::Tensor&,
                                         const std::optional<torch::Tensor>&, c10::IntArrayRef,
                                         c10::IntArrayRef, c10::IntArrayRef, std::int64_t,
@@ -41,7 +43,7 @@ std::optional<c10::TypedOperatorHandle<PackedConvolution>> packed_convolution() 
 
 using Step = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// What depends on the size of the input alone, made when it is first asked for.
+// Caches a tensor that depends on the input's size alone. Thread-safe.
 class BySize {
  public:
   template <class Make>
@@ -57,7 +59,7 @@ class BySize {
   std::map<std::vector<std::int64_t>, torch::Tensor> kept_;
 };
 
-// A convolution, and LeakyReLU behind it if there is one.
+// A convolution, fused with the LeakyReLU that follows it, if any.
 Step packed(const nn::Conv2d& conv, const nn::LeakyReLU& activation = nullptr) {
   const auto& o = conv->options;
   const auto operation = packed_convolution();
@@ -81,7 +83,8 @@ Step packed(const nn::Conv2d& conv, const nn::LeakyReLU& activation = nullptr) {
   const std::string_view name = activation ? "leaky_relu" : "none";
   return [=, groups = o.groups(), weights = std::make_shared<BySize>()](const torch::Tensor& x) {
     const torch::Tensor in = x.contiguous(torch::MemoryFormat::ChannelsLast);
-    // Without the size a kernel of 1 by 1 is packed for a slow way.
+    // The input size is passed because without it oneDNN packs 1x1 kernels for a slow
+    // implementation.
     const torch::Tensor weight = weights->get(in, [&] {
       return at::mkldnn_reorder_conv2d_weight(conv->weight.detach().contiguous().to_mkldnn(),
                                               around, stride, dilation, groups, in.sizes());
@@ -137,7 +140,7 @@ std::vector<Step> steps_of(const nn::Sequential& layers) {
   return steps;
 }
 
-// So many that what the first convolution makes of them stays in a processor's caches.
+// The number of pictures for which the first convolution's output fits the processor's caches.
 std::int64_t pictures_at_once(const nn::Sequential& layers, const torch::Tensor& pictures) {
   constexpr std::int64_t most = std::int64_t{2} << 20;  // floats
   const auto first = std::dynamic_pointer_cast<nn::Conv2dImpl>(layers->ptr(0));
