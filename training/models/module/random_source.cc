@@ -9,11 +9,13 @@ namespace millrace {
 
 torch::Tensor Draws::replay(torch::IntArrayRef shape) {
   if (next_ == recorded_.size()) {
-    throw Error(c10::str("the model draws more random tensors than the ", next_, " recorded"));
+    throw Error(
+        c10::str("the model asked for more random tensors than the ", next_, " that are recorded"));
   }
   const auto& [name, values] = recorded_[next_++];
   if (values.sizes() != shape) {
-    throw Error(c10::str("the model draws ", shape, ", but ", name, " is ", values.sizes()));
+    throw Error(c10::str("the model asked for random numbers of shape ", shape,
+                         ", but the recorded ", name, " has shape ", values.sizes()));
   }
   return values;
 }
