@@ -13,7 +13,7 @@ namespace {
 
 constexpr double first_temperature = 10, first_bias = -10;
 
-// Which of `depth` layers are contrasted, spread evenly.
+// Indices of `layers` out of `depth` layers, evenly spaced.
 torch::Tensor spread(std::int64_t layers, std::int64_t depth) {
   const double step = static_cast<double>(depth) / static_cast<double>(layers);
   return (torch::arange(layers) * step).floor().to(torch::kInt64);
@@ -30,7 +30,7 @@ std::vector<torch::Tensor> chosen(const std::vector<torch::Tensor>& layers,
 
 }  // namespace
 
-// Latents against latents, [layers, batch, dim]: by softmax, or each pair for itself by sigmoid.
+// Contrastive loss of latents [layers, batch, dim]: softmax over the batch, or sigmoid per pair.
 class ContrastImpl : public torch::nn::Module {
  public:
   ContrastImpl(std::int64_t layers, bool sigmoid, bool decoupled)
@@ -53,7 +53,8 @@ class ContrastImpl : public torch::nn::Module {
     const torch::Tensor labels = 2 * torch::eye(n, near.options()) - 1;
     return -torch::log_sigmoid(labels * (near + bias_)).sum() / n;
   }
-  // The package takes exponentials first and logarithms then; the same, but never infinite.
+  // log(sum(exp)) in one function: the package's separate exp and log overflow at high
+  // temperatures.
   torch::Tensor by_softmax(const torch::Tensor& near) const {
     const torch::Tensor pairs = near.diagonal(0, -2, -1);
     torch::Tensor others = near;
@@ -79,7 +80,7 @@ class ContrastImpl : public torch::nn::Module {
   torch::Tensor temperatures_, bias_;
 };
 
-// Latents of layers in between, which the hierarchical loss contrasts too.
+// Projects the outputs of intermediate layers to latents, for the hierarchical loss.
 class LayerContrastImpl : public torch::nn::Module {
  public:
   explicit LayerContrastImpl(const MulanConfig& config) {
@@ -98,7 +99,7 @@ class LayerContrastImpl : public torch::nn::Module {
                                                    config.decoupled_contrastive_learning));
   }
 
-  // From what the chosen layers gave, [batch, places, dim] each.
+  // `layers`: outputs of the chosen layers, [batch, positions, dim] each.
   torch::Tensor audio_latents(const std::vector<torch::Tensor>& layers) const {
     std::vector<torch::Tensor> means;
     for (const torch::Tensor& layer : layers) means.push_back(layer.mean(1));
