@@ -32,7 +32,7 @@ std::vector<VideoLayerSpec> layers_of(const json& list) {
   auto wrong = [](const json& item) {
     throw_usage_error(c10::str(
         "layers has an invalid item ", item.dump(),
-        R"(; an item is a type such as "residual", or a type and a size: ("compress_space", 128))"));
+        R"(; an item is a type, e.g. "residual", or a type and a size: ("compress_space", 128))"));
   };
   if (!list.is_array()) wrong(list);
   std::vector<VideoLayerSpec> layers;
@@ -204,7 +204,7 @@ VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
     for (const json& one : *several) config.multiscale_discrs.push_back(discriminator_of(one));
   }
   const std::set<std::string> others = {"layers", "discr_kwargs", "multiscale_discrs",
-                                        // Flash_attn: does not change the arithmetic
+                                        // does not change the arithmetic:
                                         "flash_attn"};
   for (const auto& [key, value] : object.items()) {
     if (!a.known_.contains(key) && !others.contains(key)) {
