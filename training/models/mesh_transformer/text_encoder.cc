@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t no_byte = 256;
 
 DecoderOptions layers_of(const TextEncoderConfig& config, std::int64_t dim) {
-  // One learned key for a text without a byte to look at.
+  // One learned key, so that attention is defined for an empty text.
   return {.arguments = {.ff_glu = true, .attn_num_mem_kv = 1},
           .dim = dim,
           .depth = config.depth,
