@@ -64,7 +64,7 @@ class FaceAttentionBlock::Linear : public nn::Module {
 
   torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& mask) {
     torch::Tensor x = input;
-    // Token shift: the second half of the channels comes from the face before
+    // Token shift: the second half of the channels comes from the face before.
     if (config_.shift_tokens) {
       const auto halves = x.chunk(2, -1);
       x = torch::cat({halves[0], torch::pad(halves[1], {0, 0, 1, -1})}, -1);

@@ -35,7 +35,7 @@ class SageConvImpl;
 struct Meshes {
   torch::Tensor vertices;  // float32 [batch, vertices, 3]
   torch::Tensor faces;     // int64 [batch, faces, 3 (or 4)]
-  // Int64 [batch, pairs, 2], adjacent faces; undefined: computed from `faces`
+  // Adjacent faces, int64 [batch, pairs, 2]; undefined: computed from `faces`.
   torch::Tensor face_edges{};
 };
 

@@ -14,7 +14,7 @@ namespace millrace {
 
 struct MeshAutoencoderStageOptions {
   OptimizerOptions optimizer{.kind = OptimizerKind::adam, .lr = 1e-4, .betas = {0.9, 0.99}};
-  // One norm for parameters with weight decay, one for the rest; 0 disables clipping
+  // One norm for parameters with weight decay, one for the rest; 0 disables clipping.
   double max_grad_norm = 0;
   bool face_edges = true;  // read from the batch; false: computed in every step
   // See MeshAutoencoderImpl::set_faces_at_once.

@@ -37,7 +37,7 @@ struct MeshGenerateOptions {
   torch::Tensor prompt{};       // [batch, length] codes to continue, or undefined
   std::int64_t batch_size = 0;  // 0: rows of the prompt, or of the texts, or 1
   CodeFilter filter = CodeFilter::top_k;
-  // Top_k keeps this fraction of the codes, or the best `k` if k is above 0
+  // The filter top_k keeps this fraction of the codes, or the best `k` if k is above 0.
   double top_k_share = 0.1;
   std::int64_t k = 0;
   double top_p = 0.9;      // top_p keeps the most likely codes until their probability exceeds this
@@ -47,7 +47,7 @@ struct MeshGenerateOptions {
   bool cache_kv = true;          // false: recompute the whole prefix for every code (for tests)
   std::int64_t max_seq_len = 0;  // 0: the model's max_seq_len
   std::optional<std::uint64_t> seed{};  // of sampling; default: torch's global generator
-  // Called with the length after each code; false stops
+  // Called with the length after each code; generation stops if it returns false.
   std::function<bool(std::int64_t)> on_code{};
 };
 

@@ -19,7 +19,7 @@ class TextEncoder : public torch::nn::Module {
  public:
   TextEncoder(const TextEncoderConfig& config, std::int64_t dim);
   struct Encoded {
-    // [texts, bytes of the longest, dim]; bool [texts, bytes], false for padding
+    // embeds: [texts, bytes of the longest, dim]; mask: bool [texts, bytes], false for padding.
     torch::Tensor embeds, mask;
   };
   Encoded forward(const std::vector<std::string>& texts);

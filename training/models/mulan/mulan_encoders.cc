@@ -188,7 +188,7 @@ Encoded AudioTransformerImpl::forward(const torch::Tensor& sounds, const BatchSh
   torch::Tensor positions = grid_positions(rows, columns, config_.dim, x.options()).flatten(0, 1);
   torch::Tensor kept = draw_patches(x.size(0), x.size(1), share);
   if (kept.defined()) kept = kept.to(x.device());
-  // Drop before embedding, to save the embedding of dropped patches
+  // Dropped before the embedding, so that dropped patches are not embedded.
   if (kept.defined() && !reference_) {
     x = x.gather(1, kept.unsqueeze(-1).expand({-1, -1, x.size(2)}));
     positions = positions.index({kept});

@@ -18,7 +18,7 @@ namespace millrace {
 struct MulanStageOptions {
   OptimizerOptions optimizer{.lr = 3e-4, .betas = {0.9, 0.99}};
   double max_grad_norm = 0.5;  // 0 disables clipping
-  // Pairs per step on all ranks; also the group size of the validation loss
+  // Pairs per step on all ranks; also the group size of the validation loss.
   std::int64_t contrasted = 2;
   std::string sounds = "audio";      // batch field, float32 [rows, samples]
   std::string tokens = "tokens";     // batch field, int64 [rows, length]

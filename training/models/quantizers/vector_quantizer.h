@@ -28,7 +28,7 @@ struct VectorQuantizerOptions {
   bool kmeans_init = false;
   int kmeans_iters = 10;
   bool use_cosine_sim = false;
-  // Codes used less than this are replaced by random features; 0 disables it
+  // Codes used less than this are replaced by random features; 0 disables this.
   double threshold_ema_dead_code = 0;
 };
 

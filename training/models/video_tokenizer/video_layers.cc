@@ -317,7 +317,7 @@ torch::Tensor CausalConv3d::forward(const torch::Tensor& x) {
 
 VideoLayerPair make_video_layers(const VideoTokenizerConfig& config, const VideoLayerSpec& spec,
                                  std::int64_t dim_in, std::int64_t dim_out) {
-  // Constructed in the order of the Python package: the same seed gives the same weights
+  // Constructed in the order of the Python package: the same seed gives the same weights.
   VideoLayerPair pair;
   pair.encoder = make(config, spec, dim_in, dim_out, false);
   pair.decoder = make(config, spec, dim_in, dim_out, true);

@@ -197,14 +197,14 @@ VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
   if (const json* layers = given("layers")) config.layers = layers_of(*layers);
   if (const json* discr = given("discr_kwargs")) {
     config.discr_kwargs = discriminator_of(*discr);
-    // The default of the package's discriminator class
+    // The default of the package's discriminator class.
     if (!discr->contains("channels")) config.discr_kwargs->channels = 3;
   }
   if (const json* several = given("multiscale_discrs")) {
     for (const json& one : *several) config.multiscale_discrs.push_back(discriminator_of(one));
   }
+  // flash_attn does not change the arithmetic, so it is accepted and ignored.
   const std::set<std::string> others = {"layers", "discr_kwargs", "multiscale_discrs",
-                                        // does not change the arithmetic:
                                         "flash_attn"};
   for (const auto& [key, value] : object.items()) {
     if (!a.known_.contains(key) && !others.contains(key)) {

@@ -13,7 +13,7 @@ namespace millrace {
 // One entry of `layers`: "residual", or ("compress_space", 128).
 struct VideoLayerSpec {
   std::string type;
-  // Channels of compress_*, number of blocks of consecutive_residual
+  // Channels of compress_*, number of blocks of consecutive_residual.
   std::optional<std::int64_t> size{};
 };
 

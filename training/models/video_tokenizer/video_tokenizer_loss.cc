@@ -76,7 +76,7 @@ struct VideoTokenizerImpl::Parts {
   torch::Tensor frames{};   // indices of the frames drawn last; `leaf` holds these frames of `fake`
   torch::Tensor leaf{};
   torch::Tensor by_fake{};  // d total / d fake
-  // |d perceptual / d last weight|; undefined: adaptive weights are 1
+  // |d perceptual / d last weight|; undefined: adaptive weights are 1.
   torch::Tensor balance_norm{};
 
   void draw(const torch::Tensor& drawn) {

@@ -143,7 +143,7 @@ Logs VideoTokenizerStage::generator_step(const Clips& clips, const MicroStep& mi
       .weigh_against_reconstruction = true,
       .adversarial_loss_weight = config.adversarial_loss_weight * weight,
       .multiscale_adversarial_loss_weight = config.multiscale_adversarial_loss_weight * weight};
-  // The Python trainer computes the adversarial loss and multiplies it by 0
+  // The Python trainer computes the adversarial loss and multiplies it by 0.
   if (options_.compat && !adversarial) {
     options.adversarial_loss_weight = options.multiscale_adversarial_loss_weight = 0;
   }

@@ -23,7 +23,7 @@ struct VideoTokenizerStageOptions {
   double max_grad_norm = 0;  // generator and each discriminator; 0 disables clipping
   std::int64_t apply_gradient_penalty_every = 4;
   // Factor of the adversarial losses, on top of the adaptive weight. Default: 1 with a perceptual
-  // loss, as in the Python trainer; 0.1 without.
+  // loss or with `compat`, as in the Python trainer; otherwise 0.1.
   std::optional<double> adversarial_weight{};
   std::int64_t discr_start_after_step = 0;   // first step with discriminators
   std::int64_t validate_every_step = 100;    // interval by which sampled.<n>.gif is numbered

@@ -15,8 +15,8 @@ namespace millrace {
 // weights are packed once instead of at every call, activations are fused into the convolution
 // before them, and tensors are channels-last. This changes the order of floating-point sums. If any
 // vector lies so close to the boundary between two codes that rounding could change its code, the
-// whole batch is encoded again by the original layers. Weights are packed at the first call; later
-// training is not seen.
+// whole batch is encoded again by the original layers. Weights are packed at the first call for
+// each input size; later training is not seen.
 class PackedEncoder {
  public:
   using Quantize = std::function<ChosenCodes(const torch::Tensor& features)>;

@@ -26,7 +26,7 @@ class ConvBlockImpl : public torch::nn::Module {
   const torch::nn::Sequential& parts() const { return parts_; }
 
  private:
-  // Not registered, because its name would become part of the parameter names
+  // Not registered, because its name would become part of the parameter names.
   torch::nn::Sequential parts_;
 };
 TORCH_MODULE(ConvBlock);
