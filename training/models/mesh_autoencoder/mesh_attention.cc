@@ -118,11 +118,11 @@ torch::Tensor look_around(const torch::Tensor& x, const LocalAttentionConfig& co
   padding.push_back(config.look_backward);
   padding.push_back(config.look_forward);
   const torch::Tensor padded = torch::constant_pad_nd(x, padding, fill);
-  std::vector<torch::Tensor> beside;
+  std::vector<torch::Tensor> shifted;
   for (std::int64_t i = 0; i <= config.look_backward + config.look_forward; ++i) {
-    beside.push_back(padded.narrow(1, i, windows));
+    shifted.push_back(padded.narrow(1, i, windows));
   }
-  return torch::cat(beside, 2);
+  return torch::cat(shifted, 2);
 }
 
 torch::Tensor rotate_half(const torch::Tensor& x) {
@@ -142,7 +142,7 @@ class Rotary : public nn::Module {
     scale_ = (even + 0.4 * dim) / (1.4 * dim);
     scale_base_ = config.xpos_scale_base.value_or(static_cast<double>(window / 2));
   }
-  void turn(torch::Tensor& q, torch::Tensor& k) const {
+  void rotate(torch::Tensor& q, torch::Tensor& k) const {
     const std::int64_t keys = k.size(-2), queries = q.size(-2);
     const torch::Tensor places = torch::arange(keys, frequencies_.options());
     torch::Tensor angles = places.unsqueeze(1) * frequencies_;
@@ -227,7 +227,7 @@ class FaceAttentionBlock::Local : public nn::Module {
     torch::Tensor wq = in_windows(q) * scale;
     torch::Tensor wk = look_around(in_windows(config_.shared_qk ? unit(k) : k), config_, -1);
     const torch::Tensor wv = look_around(in_windows(v), config_, -1);
-    if (rotary_) rotary_->turn(wq, wk);
+    if (rotary_) rotary_->rotate(wq, wk);
     torch::Tensor dots = torch::matmul(wq, wk.transpose(-1, -2));
     const torch::Tensor places =
         torch::arange(windows * window_, q.options().dtype(torch::kInt64)).view({1, windows, -1});
@@ -239,10 +239,10 @@ class FaceAttentionBlock::Local : public nn::Module {
       hidden = hidden.logical_or(of_k - window_ * config_.look_forward > of_q)
                    .logical_or(of_q > of_k + window_ * config_.look_backward);
     }
-    const torch::Tensor there = look_around(
+    const torch::Tensor valid = look_around(
         torch::constant_pad_nd(mask, {0, more}, false).unflatten(1, {windows, -1}), config_, false);
     // [batch, windows, queries, keys]
-    hidden = hidden.logical_or(there.logical_not().unsqueeze(-2));
+    hidden = hidden.logical_or(valid.logical_not().unsqueeze(-2));
     dots = dots.unflatten(0, {-1, config_.heads})
                .masked_fill(hidden.unsqueeze(1), -std::numeric_limits<float>::max())
                .flatten(0, 1);

@@ -161,10 +161,10 @@ MeshAutoencoderImpl::Graph MeshAutoencoderImpl::graph_of(const Meshes& meshes) c
               .first_face = begins(mask),
               .first_pair = begins(edge_mask),
               .features = {}};
-  const torch::Tensor there = faces.index({mask});  // [faces, corners]
-  check_indices(there, meshes.vertices.size(1), "vertex");
+  const torch::Tensor valid = faces.index({mask});  // [faces, corners]
+  check_indices(valid, meshes.vertices.size(1), "vertex");
   const torch::Tensor mesh = mask.nonzero().select(1, 0).unsqueeze(-1) * meshes.vertices.size(1);
-  const torch::Tensor corners = meshes.vertices.flatten(0, 1).index({there + mesh});
+  const torch::Tensor corners = meshes.vertices.flatten(0, 1).index({valid + mesh});
   graph.features = face_features(corners, config_);
   return graph;
 }
@@ -245,7 +245,7 @@ torch::Tensor MeshAutoencoderImpl::decode(const torch::Tensor& quantized,
   const std::int64_t reach = std::max<std::int64_t>(config_.init_decoder_conv_kernel / 2, 1);
   const PackedMeshes packed = PackedMeshes::of(mask, reach);
   if (packed.defined()) {
-    const std::int64_t rows = packed.there.size(-1);
+    const std::int64_t rows = packed.is_face.size(-1);
     x = torch::zeros({rows, x.size(-1)}, x.options())
             .index_copy(0, packed.places, x.index({mask}))
             .unsqueeze(0);

@@ -101,12 +101,12 @@ Samples MeshAutoencoderStage::sample(const Batch& batch, std::int64_t step, bool
   shown.faces = shown.faces.narrow(0, 0, rows);
   if (shown.face_edges.defined()) shown.face_edges = shown.face_edges.narrow(0, 0, rows);
   MeshAutoencoder& model = average ? average_ : model_;
-  const torch::Tensor made = model->reconstruct(shown);
+  const torch::Tensor reconstructed = model->reconstruct(shown);
   const torch::Tensor masks = (shown.faces != model->config().pad_id).all(-1);
   std::vector<std::vector<Array>> sheet;
   for (std::int64_t i = 0; i < rows; ++i) {
     const torch::Tensor real = shown.vertices[i].index({shown.faces[i].clamp_min(0)});
-    sheet.push_back({face_triangles(real, masks[i]), face_triangles(made[i], masks[i])});
+    sheet.push_back({face_triangles(real, masks[i]), face_triangles(reconstructed[i], masks[i])});
   }
   const std::string name = "reconstructed." + std::to_string(step) + (average ? ".ema" : "");
   const Mesh first = mesh_of_triangles(sheet[0][1]);

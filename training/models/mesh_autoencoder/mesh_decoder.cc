@@ -14,7 +14,7 @@ namespace nn = torch::nn;
 namespace {
 
 torch::Tensor only(const torch::Tensor& x, const PackedMeshes& packed) {
-  return packed.defined() ? x * packed.there : x;
+  return packed.defined() ? x * packed.is_face : x;
 }
 
 std::int64_t squeezed(std::int64_t dim) {
@@ -23,14 +23,14 @@ std::int64_t squeezed(std::int64_t dim) {
 
 }  // namespace
 
-PackedMeshes PackedMeshes::of(const torch::Tensor& mask, std::int64_t apart) {
+PackedMeshes PackedMeshes::of(const torch::Tensor& mask, std::int64_t gap) {
   if (mask.all().item<bool>()) return {};
   const torch::Tensor mesh = mask.nonzero().select(1, 0);  // the mesh of each face
-  const torch::Tensor places = torch::arange(mesh.size(0), mesh.options()) + mesh * apart;
-  const std::int64_t rows = mesh.size(0) + (mask.size(0) - 1) * apart;
+  const torch::Tensor places = torch::arange(mesh.size(0), mesh.options()) + mesh * gap;
+  const std::int64_t rows = mesh.size(0) + (mask.size(0) - 1) * gap;
   const auto numbers = mask.options().dtype(torch::kFloat32);
   return {
-      .there = torch::zeros({rows}, mask.options()).index_fill(0, places, true).view({1, 1, -1}),
+      .is_face = torch::zeros({rows}, mask.options()).index_fill(0, places, true).view({1, 1, -1}),
       .members = torch::zeros({rows, mask.size(0)}, numbers)
                      .index_put({places, mesh}, torch::ones({1}, numbers)),
       .places = places};

@@ -11,13 +11,13 @@ namespace millrace {
 // that a convolution sees each mesh as if it were alone, and padding costs no time. Undefined
 // tensors: all meshes have the same length, and the batch is used as it is.
 struct PackedMeshes {
-  torch::Tensor there;    // bool [1, 1, rows]: false for rows between meshes
+  torch::Tensor is_face;  // bool [1, 1, rows]: false for rows between meshes
   torch::Tensor members;  // float [rows, meshes]: 1 if the row belongs to the mesh
   torch::Tensor places;   // int64 [faces]: the row of each face
 
-  // `mask`: bool [batch, faces], false for padding. `apart`: number of rows between meshes.
-  static PackedMeshes of(const torch::Tensor& mask, std::int64_t apart);
-  bool defined() const { return there.defined(); }
+  // `mask`: bool [batch, faces], false for padding. `gap`: number of rows between meshes.
+  static PackedMeshes of(const torch::Tensor& mask, std::int64_t gap);
+  bool defined() const { return is_face.defined(); }
 };
 
 // Residual block for [batch, channels, faces]: two convolutions, each with a norm over the

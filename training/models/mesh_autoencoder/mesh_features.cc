@@ -49,31 +49,32 @@ class BlurredTarget {
     const auto half = static_cast<std::int64_t>(weights.size()) / 2;
     for (std::int64_t k = -half; k <= half; ++k) {
       const torch::Tensor shifted = (bins + k).unsqueeze(-1);
-      const torch::Tensor there = shifted.ge(0).logical_and_(shifted.lt(count));
+      const torch::Tensor inside = shifted.ge(0).logical_and_(shifted.lt(count));
       at_.push_back(shifted.clamp(0, count - 1));
       // Weight outside the first or last bin is dropped.
-      share_.push_back(there.to(torch::kFloat32) * weights[static_cast<std::size_t>(k + half)]);
+      bin_weights_.push_back(inside.to(torch::kFloat32) *
+                             weights[static_cast<std::size_t>(k + half)]);
     }
   }
   torch::Tensor loss(const torch::Tensor& log_p) const {
     torch::Tensor sum = torch::zeros({}, log_p.options());
     for (std::size_t k = 0; k < at_.size(); ++k) {
-      sum -= (log_p.gather(-1, at_[k]) * share_[k]).sum();
+      sum -= (log_p.gather(-1, at_[k]) * bin_weights_[k]).sum();
     }
     return sum;
   }
   // The gradient with respect to the logits. Overwrites `log_p` with it.
   torch::Tensor gradient(torch::Tensor& log_p) const {
-    torch::Tensor mass = share_[0].clone();
-    for (std::size_t k = 1; k < share_.size(); ++k) mass += share_[k];
+    torch::Tensor mass = bin_weights_[0].clone();
+    for (std::size_t k = 1; k < bin_weights_.size(); ++k) mass += bin_weights_[k];
     log_p.exp_().mul_(mass);
-    for (std::size_t k = 0; k < at_.size(); ++k) log_p.scatter_add_(-1, at_[k], -share_[k]);
+    for (std::size_t k = 0; k < at_.size(); ++k) log_p.scatter_add_(-1, at_[k], -bin_weights_[k]);
     return log_p;
   }
 
  private:
   std::vector<float> weights_;
-  std::vector<torch::Tensor> at_, share_;
+  std::vector<torch::Tensor> at_, bin_weights_;
 };
 
 class CoordinateLoss : public torch::autograd::Function<CoordinateLoss> {

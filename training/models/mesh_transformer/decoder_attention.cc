@@ -81,7 +81,7 @@ class Attention : public DecoderLayer {
   torch::Tensor normed_and_rotated(const torch::Tensor& x, const torch::Tensor& factor,
                                    const LayerInput& input) const {
     const torch::Tensor y = arguments_.attn_qk_norm ? scaled(to_unit_length(x), factor) : x;
-    return cross_ ? y : input.positions.turned(y);
+    return cross_ ? y : input.positions.rotated(y);
   }
 
   // Whether queries, keys and values are computed by one matrix product. With a KV cache there is
@@ -95,14 +95,17 @@ class Attention : public DecoderLayer {
     const torch::Tensor weights = torch::cat({to_q_->weight, to_k_->weight, to_v_->weight});
     torch::Tensor qkv = linear_product(x, weights).unflatten(-1, {-1, options_.dim_head});
     const bool unchanged = !arguments_.attn_qk_norm && !input.positions.cosine.defined();
-    const bool apart = !causal_ || input.mask.defined() || input.positions.bias.defined() ||
-                       dropout() > 0 || !short_enough(qkv, x.size(1), memories_);
-    if (unchanged && !apart) return attend_short(qkv);
+    const bool needs_general_attention = !causal_ || input.mask.defined() ||
+                                         input.positions.bias.defined() || dropout() > 0 ||
+                                         !short_enough(qkv, x.size(1), memories_);
+    if (unchanged && !needs_general_attention) return attend_short(qkv);
     const std::vector<torch::Tensor> parts =
         qkv.transpose(1, 2).split_with_sizes({options_.heads, kv_heads_, kv_heads_}, 1);
     const torch::Tensor q = normed_and_rotated(parts[0], query_scale_, input);
     const torch::Tensor k = normed_and_rotated(parts[1], key_scale_, input);
-    if (!apart) return attend_short(torch::cat({q, k, parts[2]}, 1).transpose(1, 2));
+    if (!needs_general_attention) {
+      return attend_short(torch::cat({q, k, parts[2]}, 1).transpose(1, 2));
+    }
     return attend(q, {k, parts[2]}, input).transpose(1, 2);
   }
 

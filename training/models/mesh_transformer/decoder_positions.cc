@@ -53,7 +53,7 @@ torch::Tensor inverse_frequencies(const DecoderArguments& arguments, std::int64_
 
 }  // namespace
 
-torch::Tensor Positions::turned(const torch::Tensor& x) const {
+torch::Tensor Positions::rotated(const torch::Tensor& x) const {
   if (!cosine.defined()) return x;
   const std::int64_t turning = cosine.size(-1);
   const torch::Tensor part = x.slice(-1, 0, turning);

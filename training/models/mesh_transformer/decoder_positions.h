@@ -18,7 +18,7 @@ struct Positions {
 
   // Applies rotary embeddings to queries, or to the keys at the same positions: [batch, heads,
   // queries, channels].
-  torch::Tensor turned(const torch::Tensor& x) const;
+  torch::Tensor rotated(const torch::Tensor& x) const;
 };
 
 class DecoderPositions {

@@ -196,9 +196,10 @@ torch::Tensor MeshTransformerImpl::all_logits(const torch::Tensor& codes, const 
   const std::int64_t length = codes.size(1), each = config_.codes_of_face();
   const std::int64_t faces = length / each + 1;
   const torch::Tensor fine = fine_tokens(codes, text, nullptr);
-  const torch::Tensor apart =
+  const torch::Tensor by_face =
       torch::pad(fine, {0, 0, 0, faces * each - length - 1}).reshape({-1, each, config_.dim});
-  const torch::Tensor made = fine_decoder_->forward(apart).reshape({-1, faces * each, config_.dim});
+  const torch::Tensor made =
+      fine_decoder_->forward(by_face).reshape({-1, faces * each, config_.dim});
   return to_logits_->forward(made.slice(1, 0, length + 1));
 }
 
@@ -245,29 +246,30 @@ torch::Tensor MeshTransformerImpl::packed_loss(const torch::Tensor& codes,
   const std::int64_t longest = on_cpu.max().item<std::int64_t>();
   const torch::Tensor fine = fine_tokens(codes.slice(1, 0, longest), text, nullptr);
   const std::int64_t faces = longest / each + 1;
-  const torch::Tensor apart =
+  const torch::Tensor by_face =
       torch::pad(fine, {0, 0, 0, faces * each - longest - 1}).reshape({-1, each, config_.dim});
   // Which faces of [rows * faces] have labels, and which of their codes.
   const torch::Tensor at = torch::arange(faces * each).unsqueeze(0);
   const torch::Tensor labelled = at.le(on_cpu.unsqueeze(1)).view({-1, each});
   const torch::Tensor used = labelled.any(1).nonzero().flatten();
   const torch::Tensor picked = labelled.index_select(0, used).flatten().nonzero().flatten();
-  auto there = [&](const torch::Tensor& t) { return t.to(codes.device()); };
+  auto on_device = [&](const torch::Tensor& t) { return t.to(codes.device()); };
   const torch::Tensor some =
-      used.size(0) < apart.size(0) ? apart.index_select(0, there(used)) : apart;
+      used.size(0) < by_face.size(0) ? by_face.index_select(0, on_device(used)) : by_face;
   const torch::Tensor made = fine_decoder_->forward(some).flatten(0, 1);
   torch::Tensor labels = torch::pad(codes.slice(1, 0, longest), {0, 1}, "constant",
                                     static_cast<double>(config_.pad_id));
   labels = labels.scatter(1, lengths.unsqueeze(1), config_.end_of_mesh());
   labels = torch::pad(labels, {0, faces * each - longest - 1}).view({-1, each});
-  labels = labels.index_select(0, there(used)).flatten().index_select(0, there(picked));
+  labels = labels.index_select(0, on_device(used)).flatten().index_select(0, on_device(picked));
   // Pads the logits to a multiple of 16: codebook_size + 1 is usually one more than a power of 2,
   // and the aligned product takes half the time. The padding has a bias of -1e30, so it does not
   // change the softmax.
   const std::int64_t more = (16 - to_logits_->weight.size(0) % 16) % 16;
   const torch::Tensor weight = torch::pad(to_logits_->weight, {0, 0, 0, more});
   const torch::Tensor bias = torch::pad(to_logits_->bias, {0, more}, "constant", -1e30);
-  const torch::Tensor logits = linear_product(made.index_select(0, there(picked)), weight, bias);
+  const torch::Tensor logits =
+      linear_product(made.index_select(0, on_device(picked)), weight, bias);
   return F::cross_entropy(logits, labels);
 }
 

@@ -117,10 +117,10 @@ Samples MeshTransformerStage::sample(const Batch& batch, std::int64_t step, bool
                               .seed = mix(options_.seed, static_cast<std::uint64_t>(step))};
   options.max_seq_len = options_.sample_max_faces * model_->config().codes_of_face();
   if (text.defined()) options.text_embeds = text.slice(0, 0, rows);
-  const torch::Tensor made = model_->generate(options);
-  const std::int64_t whole = made.size(1) / model_->config().codes_of_face();
+  const torch::Tensor generated = model_->generate(options);
+  const std::int64_t whole = generated.size(1) / model_->config().codes_of_face();
   const DecodedFaces decoded = autoencoder_->decode_from_codes_to_faces(
-      made.slice(1, 0, whole * model_->config().codes_of_face()));
+      generated.slice(1, 0, whole * model_->config().codes_of_face()));
   const std::string name = "sampled." + std::to_string(step);
   Samples samples;
   std::vector<std::vector<Array>> sheet;

@@ -42,9 +42,9 @@ TextEncoder::Encoded TextEncoder::forward(const std::vector<std::string>& texts)
       code[i][j] = static_cast<unsigned char>(text[static_cast<std::size_t>(j)]);
     }
   }
-  const torch::Tensor there = codes.to(bytes_->weight.device());
-  const torch::Tensor mask = there != no_byte;
-  const torch::Tensor x = bytes_->forward(there) + places_->weight.slice(0, 0, length);
+  const torch::Tensor on_device = codes.to(bytes_->weight.device());
+  const torch::Tensor mask = on_device != no_byte;
+  const torch::Tensor x = bytes_->forward(on_device) + places_->weight.slice(0, 0, length);
   return {layers_->forward(x, {}, nullptr, mask), mask};
 }
 

@@ -21,28 +21,28 @@ torch::Tensor Draws::replay(torch::IntArrayRef shape) {
 }
 
 void Draws::reseed(std::uint64_t seed) {
-  if (!replays_) own_ = at::detail::createCPUGenerator(seed);
+  if (!replays_) generator_ = at::detail::createCPUGenerator(seed);
 }
 
 torch::Tensor Draws::normal(torch::IntArrayRef shape) {
-  return replays_ ? replay(shape) : torch::randn(shape, own_);
+  return replays_ ? replay(shape) : torch::randn(shape, generator_);
 }
 
 torch::Tensor Draws::uniform(torch::IntArrayRef shape) {
-  return replays_ ? replay(shape) : torch::rand(shape, own_);
+  return replays_ ? replay(shape) : torch::rand(shape, generator_);
 }
 
 torch::Tensor Draws::permutation(std::int64_t size) {
-  return replays_ ? replay({size}) : torch::randperm(size, own_, torch::kInt64);
+  return replays_ ? replay({size}) : torch::randperm(size, generator_, torch::kInt64);
 }
 
 torch::Tensor Draws::integers(std::int64_t end, torch::IntArrayRef shape) {
-  return replays_ ? replay(shape) : torch::randint(0, end, shape, own_, torch::kInt64);
+  return replays_ ? replay(shape) : torch::randint(0, end, shape, generator_, torch::kInt64);
 }
 
 std::int64_t Draws::integer(std::int64_t begin, std::int64_t end) {
   if (replays_) return replay({}).item<std::int64_t>();
-  return torch::randint(begin, end, {1}, own_, torch::kInt64).item<std::int64_t>();
+  return torch::randint(begin, end, {1}, generator_, torch::kInt64).item<std::int64_t>();
 }
 
 }  // namespace millrace

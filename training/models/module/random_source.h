@@ -44,7 +44,7 @@ class Draws {
   std::vector<std::pair<std::string, torch::Tensor>> recorded_;
   std::size_t next_ = 0;
   bool replays_ = false;
-  std::optional<at::Generator> own_{};
+  std::optional<at::Generator> generator_{};
 };
 
 }  // namespace millrace

@@ -106,10 +106,11 @@ void check_transformer(const MulanTransformerConfig& c, const char* whose) {
                  "but are ",
                  c.dim, ", ", c.depth, ", ", c.dim_head, ", ", c.heads, " and ", c.ff_mult));
   }
-  for (double share : {c.attn_dropout, c.ff_dropout}) {
-    if (!(share >= 0 && share < 1)) {
+  for (double probability : {c.attn_dropout, c.ff_dropout}) {
+    if (!(probability >= 0 && probability < 1)) {
       throw_usage_error(c10::str("the dropout of the ", whose,
-                                 " transformer must be at least 0 and below 1, but is ", share));
+                                 " transformer must be at least 0 and below 1, but is ",
+                                 probability));
     }
   }
 }
@@ -158,8 +159,8 @@ std::int64_t MulanAudioConfig::times(std::int64_t samples) const {
 }
 
 std::int64_t MulanAudioConfig::fewest_samples() const {
-  const std::int64_t around = 2 * spec_pad + (spec_center ? spec_n_fft / 2 * 2 : 0);
-  const std::int64_t enough = (patch_size[1] - 1) * hop_length() + spec_n_fft - around;
+  const std::int64_t padding = 2 * spec_pad + (spec_center ? spec_n_fft / 2 * 2 : 0);
+  const std::int64_t enough = (patch_size[1] - 1) * hop_length() + spec_n_fft - padding;
   // Reflection padding needs more samples than it reflects.
   const std::int64_t reflected = spec_center ? spec_n_fft / 2 + 1 - 2 * spec_pad : 1;
   return std::max({enough, reflected, std::int64_t{1}});

@@ -74,8 +74,8 @@ double fraction_found(const torch::Tensor& from, const torch::Tensor& to,
   std::int64_t found = 0;
   for (std::int64_t first = 0; first < rows; first += rows_at_once) {
     const std::int64_t count = std::min(rows_at_once, rows - first);
-    const torch::Tensor near = torch::matmul(from.narrow(0, first, count), to.t());
-    const torch::Tensor nearest = std::get<1>(near.topk(std::min(within, rows), 1));
+    const torch::Tensor similarity = torch::matmul(from.narrow(0, first, count), to.t());
+    const torch::Tensor nearest = std::get<1>(similarity.topk(std::min(within, rows), 1));
     const torch::Tensor own = caption.narrow(0, first, count).unsqueeze(1);
     found += caption.index({nearest}).eq(own).any(1).sum().item<std::int64_t>();
   }
@@ -208,14 +208,14 @@ Logs MulanStage::end_validation(bool /*average*/) {
 Samples MulanStage::sample(const Batch& batch, std::int64_t step, bool /*average*/) {
   const MulanLatents now =
       model_->latents(to_tensor(batch[options_.sounds]), to_tensor(batch[options_.tokens]));
-  const torch::Tensor near = torch::matmul(now.audio, now.text.t()).to(torch::kCPU);
+  const torch::Tensor similarity = torch::matmul(now.audio, now.text.t()).to(torch::kCPU);
   const auto captions = batch.texts(options_.captions);
   std::string table =
       "# cosine similarity and caption of the nearest text <- caption of the clip\n";
-  for (std::int64_t row = 0; row < near.size(0); ++row) {
-    const auto nearest = near[row].argmax().item<std::int64_t>();
+  for (std::int64_t row = 0; row < similarity.size(0); ++row) {
+    const auto nearest = similarity[row].argmax().item<std::int64_t>();
     char cosine[16];
-    std::snprintf(cosine, sizeof cosine, "%6.3f  ", near[row][nearest].item<double>());
+    std::snprintf(cosine, sizeof cosine, "%6.3f  ", similarity[row][nearest].item<double>());
     table.append(cosine).append(captions[static_cast<std::size_t>(nearest)]);
     table.append(" <- ").append(captions[static_cast<std::size_t>(row)]).append("\n");
   }

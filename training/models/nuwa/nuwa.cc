@@ -64,10 +64,12 @@ NuwaImpl::NuwaImpl(NuwaConfig config) : config_(std::move(config)) {
   vae_ = register_module("vae", NuwaVqgan(config_.vae));
   text_embedding_ = table(*this, "text_embedding", config_.text_num_tokens, dim);
   if (config_.text_rotary_pos_emb) {
-    const auto turned = static_cast<double>(std::min<std::int64_t>(32, config_.text_enc_dim_head));
+    const auto rotary_dim =
+        static_cast<double>(std::min<std::int64_t>(32, config_.text_enc_dim_head));
     auto rotary = register_module("text_rotary_pos_emb", std::make_shared<nn::Module>());
     inv_freq_ = rotary->register_buffer(
-        "inv_freq", 1.0 / torch::pow(10000, torch::arange(0, turned, 2, torch::kFloat32) / turned));
+        "inv_freq",
+        1.0 / torch::pow(10000, torch::arange(0, rotary_dim, 2, torch::kFloat32) / rotary_dim));
   } else {
     text_positions_ = table(*this, "text_abs_pos_emb", config_.text_max_seq_len, dim);
   }

@@ -33,13 +33,13 @@ TORCH_MODULE(TalkingHeads);
 
 // Applies rotary position embeddings (rotate-half form) to the first channels.
 torch::Tensor rotated(const torch::Tensor& x, const torch::Tensor& angles) {
-  const std::int64_t turned = angles.size(-1);
-  const torch::Tensor part = x.narrow(-1, 0, turned);
+  const std::int64_t rotary_dim = angles.size(-1);
+  const torch::Tensor part = x.narrow(-1, 0, rotary_dim);
   const std::vector<torch::Tensor> halves = part.chunk(2, -1);
   const torch::Tensor crossed = torch::cat({-halves[1], halves[0]}, -1);
   const torch::Tensor done = part * angles.cos() + crossed * angles.sin();
-  if (turned == x.size(-1)) return done;
-  return torch::cat({done, x.narrow(-1, turned, x.size(-1) - turned)}, -1);
+  if (rotary_dim == x.size(-1)) return done;
+  return torch::cat({done, x.narrow(-1, rotary_dim, x.size(-1) - rotary_dim)}, -1);
 }
 
 class TextAttentionImpl : public NuwaPartImpl {

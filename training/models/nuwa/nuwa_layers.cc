@@ -41,9 +41,9 @@ NuwaSandwichImpl::NuwaSandwichImpl(std::int64_t dim, std::shared_ptr<NuwaPartImp
                                    bool wrapped, std::int64_t side)
     : part_(std::move(part)), side_(side) {
   auto norm = [&](const char* name, torch::Tensor& weight, torch::Tensor& bias) {
-    auto made = register_module(name, nn::LayerNorm(nn::LayerNormOptions({dim})));
-    weight = made->weight;
-    bias = made->bias;
+    auto registered = register_module(name, nn::LayerNorm(nn::LayerNormOptions({dim})));
+    weight = registered->weight;
+    bias = registered->bias;
   };
   norm("prenorm", pre_weight_, pre_bias_);
   norm("postnorm", post_weight_, post_bias_);

@@ -50,8 +50,8 @@ torch::Tensor ContinuousPositionBiasImpl::forward(std::int64_t side,
   const torch::Tensor along = torch::arange(side, options.dtype(torch::kFloat32));
   const torch::Tensor grid =
       torch::stack(torch::meshgrid({along, along}, "ij")).flatten(1).transpose(0, 1);
-  const torch::Tensor apart = grid.unsqueeze(1) - grid.unsqueeze(0);
-  torch::Tensor x = apart.sign() * (apart.abs() + 1).log();
+  const torch::Tensor distances = grid.unsqueeze(1) - grid.unsqueeze(0);
+  torch::Tensor x = distances.sign() * (distances.abs() + 1).log();
   for (std::size_t i = 0; i + 1 < layers_.size(); ++i) {
     x = torch::leaky_relu(project(layers_[i], x), slope_below_zero);
   }

@@ -138,14 +138,14 @@ struct GatedGelu : torch::autograd::Function<GatedGelu> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const torch::Tensor in = context->get_saved_variables()[0], given = gradients[0].contiguous();
     const std::int64_t channels = given.size(-1);
-    torch::Tensor made = torch::empty_like(in);
+    torch::Tensor gradient = torch::empty_like(in);
     for_rows(given.numel() / std::max<std::int64_t>(channels, 1), channels, [&](std::int64_t i) {
       const float* row = data_of(in) + i * 2 * channels;
-      float* to = to_data(made, i * 2 * channels);
+      float* to = to_data(gradient, i * 2 * channels);
       gated_gelu_backward(row, row + channels, data_of(given) + i * channels, channels, to,
                           to + channels);
     });
-    return {made};
+    return {gradient};
   }
 };
 

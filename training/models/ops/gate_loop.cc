@@ -114,16 +114,16 @@ struct LoopResult {
 
 LoopResult run_loop(const torch::Tensor& qkva, const torch::Tensor& gates,
                     const torch::Tensor& before) {
-  LoopResult made{torch::empty_like(gates), torch::empty_like(gates)};
+  LoopResult looped{torch::empty_like(gates), torch::empty_like(gates)};
   const std::int64_t row_size = gates.size(1) * gates.size(2), dim = gates.size(2);
   const float* start = before.defined() ? before.const_data_ptr<float>() : nullptr;
-  float* out = made.out.data_ptr<float>();
-  float* states = made.states.data_ptr<float>();
+  float* out = looped.out.data_ptr<float>();
+  float* states = looped.states.data_ptr<float>();
   for_each_strip(qkva, gates, [=](std::int64_t row, const GateLoopStrip& strip) {
     gate_loop_forward(strip, start != nullptr ? start + row * dim : nullptr,
                       states + row * row_size, out + row * row_size);
   });
-  return made;
+  return looped;
 }
 
 // Sequential forward and backward passes over the length.
@@ -132,9 +132,9 @@ class LoopFunction : public torch::autograd::Function<LoopFunction> {
   static torch::Tensor forward(torch::autograd::AutogradContext* context,
                                const torch::Tensor& qkva) {
     const torch::Tensor dense = qkva.contiguous(), gates = gates_of(dense);
-    const LoopResult made = run_loop(dense, gates, {});
-    context->save_for_backward({dense, gates, made.states});
-    return made.out;
+    const LoopResult looped = run_loop(dense, gates, {});
+    context->save_for_backward({dense, gates, looped.states});
+    return looped.out;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -166,9 +166,9 @@ torch::Tensor gate_loop(const torch::Tensor& qkva, GateLoopOrder order, torch::T
   TORCH_CHECK(!torch::GradMode::is_enabled(),
               "a gate loop with a state computes no gradients; call it with gradients disabled");
   const torch::Tensor dense = whole.contiguous();
-  const LoopResult made = run_loop(dense, gates_of(dense), *state);
-  *state = made.states.select(1, -1).contiguous();
-  return made.out.to(qkva.scalar_type());
+  const LoopResult looped = run_loop(dense, gates_of(dense), *state);
+  *state = looped.states.select(1, -1).contiguous();
+  return looped.out.to(qkva.scalar_type());
 }
 
 GateLoopBlock::GateLoopBlock(std::int64_t dim, std::int64_t depth, GateLoopOrder order)

@@ -46,11 +46,11 @@ void for_heads(const torch::Tensor& by_token, const torch::Tensor& y, const torc
 // x = sum of w y, y = sum of w x. The gradients of the first are the second and the third; the
 // gradients of the second are the first and the third.
 torch::Tensor products(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor& table,
-                       float where_none) {
+                       float fill) {
   torch::Tensor w = torch::empty({x.size(0), x.size(1), x.size(2), table.size(1)}, x.options());
   for_heads(x, y, table, [&](const NearbySizes& s, auto token, auto place, auto weight) {
-    nearby_products(s, x.const_data_ptr<float>() + token, y.const_data_ptr<float>() + place,
-                    where_none, w.mutable_data_ptr<float>() + weight);
+    nearby_products(s, x.const_data_ptr<float>() + token, y.const_data_ptr<float>() + place, fill,
+                    w.mutable_data_ptr<float>() + weight);
   });
   return w;
 }

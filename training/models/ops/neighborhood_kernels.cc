@@ -34,10 +34,9 @@ void for_seen(const NearbySizes& s, const Body& body) {
 
 }  // namespace
 
-void nearby_products(const NearbySizes& s, const float* x, const float* y, float where_none,
-                     float* w) {
+void nearby_products(const NearbySizes& s, const float* x, const float* y, float fill, float* w) {
   for (std::int64_t i = 0; i < s.tokens; ++i) {
-    for (std::int64_t j = 0; j < s.seen; ++j) w[i * s.weights_stride + j] = where_none;
+    for (std::int64_t j = 0; j < s.seen; ++j) w[i * s.weights_stride + j] = fill;
   }
   for_seen(s, [&](std::int64_t i, std::int64_t place, std::int64_t j) {
     w[i * s.weights_stride + j] = dot(x + i * s.stride, y + place * s.stride, s.channels);

@@ -15,8 +15,7 @@ struct NearbySizes {
 };
 
 // w = x . y
-void nearby_products(const NearbySizes& s, const float* x, const float* y, float where_none,
-                     float* w);
+void nearby_products(const NearbySizes& s, const float* x, const float* y, float fill, float* w);
 // x += sum of w y, over the positions that a token attends to
 void nearby_sums_by_token(const NearbySizes& s, const float* w, const float* y, float* x);
 // y += sum of w x, over the tokens that attend to a position

@@ -47,19 +47,20 @@ torch::Tensor CodebookImpl::nearest(const torch::Tensor& x) {
 }
 
 ChosenCodes CodebookImpl::chosen(const torch::Tensor& x) {
-  const torch::Tensor near = distances(x, embed_[0]);
-  ChosenCodes result{.indices = near.argmax(-1), .margins = torch::ones({x.size(0)}, x.options())};
-  if (near.size(1) < 2) return result;
+  const torch::Tensor similarity = distances(x, embed_[0]);
+  ChosenCodes result{.indices = similarity.argmax(-1),
+                     .margins = torch::ones({x.size(0)}, x.options())};
+  if (similarity.size(1) < 2) return result;
   // The margin is the distance to the plane halfway between the nearest two codes.
-  const auto [nearness, which] = near.topk(2, -1);
-  const torch::Tensor first = nearness.select(-1, 0), second = nearness.select(-1, 1);
+  const auto [best, which] = similarity.topk(2, -1);
+  const torch::Tensor first = best.select(-1, 0), second = best.select(-1, 1);
   const torch::Tensor two = embed_[0].index_select(0, which.flatten()).unflatten(0, which.sizes());
-  const torch::Tensor apart = (two.select(1, 0) - two.select(1, 1)).norm(2, -1).clamp_min(1e-12);
+  const torch::Tensor distance = (two.select(1, 0) - two.select(1, 1)).norm(2, -1).clamp_min(1e-12);
   if (options_.use_cosine_sim) {
-    result.margins = (first - second) / apart;
+    result.margins = (first - second) / distance;
   } else {
     const torch::Tensor length = x.norm(2, -1).clamp_min(1e-12);
-    result.margins = (second.square() - first.square()) / (2 * apart * length);
+    result.margins = (second.square() - first.square()) / (2 * distance * length);
   }
   return result;
 }
@@ -82,21 +83,21 @@ torch::Tensor CodebookImpl::drawn(const torch::Tensor& x) {
 
 // Chooses random rows out of the rows of all ranks, as one process with all rows would. Rank 0
 // draws the row numbers; each rank contributes its rows; all ranks get the same result.
-torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t wanted) const {
+torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t count) const {
   torch::Tensor rows = torch::zeros({ranks.world}, torch::kInt64);
   rows[ranks.rank] = x.size(0);
   ranks.sum(rows);
-  const std::int64_t there = rows.sum().item<std::int64_t>();
-  torch::Tensor chosen = torch::zeros({wanted}, torch::kInt64);
+  const std::int64_t total_rows = rows.sum().item<std::int64_t>();
+  torch::Tensor chosen = torch::zeros({count}, torch::kInt64);
   if (ranks.rank == 0) {
-    chosen.copy_(there >= wanted ? draws->permutation(there).slice(0, 0, wanted)
-                                 : draws->integers(there, {wanted}));
+    chosen.copy_(total_rows >= count ? draws->permutation(total_rows).slice(0, 0, count)
+                                     : draws->integers(total_rows, {count}));
   }
   ranks.sum(chosen);
   chosen -= rows.slice(0, 0, ranks.rank).sum();
   const torch::Tensor mine = chosen.ge(0).logical_and(chosen.lt(x.size(0))).nonzero().squeeze(-1);
   const auto from = chosen.index_select(0, mine).to(x.device());
-  torch::Tensor all = torch::zeros({wanted, x.size(1)}, x.options());
+  torch::Tensor all = torch::zeros({count, x.size(1)}, x.options());
   all.index_copy_(0, mine.to(x.device()), x.index_select(0, from));
   ranks.sum(all);
   return all;

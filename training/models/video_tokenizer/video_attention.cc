@@ -45,11 +45,13 @@ class Attention : public VideoLayer {
 
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& cond) override {
     // [sequences, length, channels]
-    const torch::Tensor apart =
+    const torch::Tensor channels_last_x =
         options_.over_time ? x.permute({0, 3, 4, 2, 1}) : x.permute({0, 2, 3, 4, 1});
     const torch::Tensor sequences =
-        packed(options_.over_time ? apart.flatten(0, 2) : apart.flatten(0, 1).flatten(1, 2));
-    const torch::Tensor y = attend(norm_->forward(sequences, cond)).reshape(apart.sizes());
+        packed(options_.over_time ? channels_last_x.flatten(0, 2)
+                                  : channels_last_x.flatten(0, 1).flatten(1, 2));
+    const torch::Tensor y =
+        attend(norm_->forward(sequences, cond)).reshape(channels_last_x.sizes());
     return options_.over_time ? y.permute({0, 4, 3, 1, 2}) : y.permute({0, 4, 1, 2, 3});
   }
 
@@ -125,11 +127,11 @@ class GateLoop : public VideoLayer {
     register_module("fn", named({{"fn", loop}}));
   }
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& cond) override {
-    const torch::Tensor apart = x.permute({0, 3, 4, 2, 1});
-    const torch::Tensor sequences = packed(apart.flatten(0, 2));
+    const torch::Tensor channels_last_x = x.permute({0, 3, 4, 2, 1});
+    const torch::Tensor sequences = packed(channels_last_x.flatten(0, 2));
     const torch::Tensor qkva = to_qkva_->forward(norm_->forward(sequences, cond));
     const torch::Tensor y = gate_loop(qkva, order_) + sequences;
-    return y.reshape(apart.sizes()).permute({0, 4, 3, 1, 2});
+    return y.reshape(channels_last_x.sizes()).permute({0, 4, 3, 1, 2});
   }
 
  private:
@@ -184,10 +186,11 @@ LinearSpaceAttention::LinearSpaceAttention(std::int64_t dim, std::int64_t dim_he
 }
 
 torch::Tensor LinearSpaceAttention::forward(const torch::Tensor& x, const torch::Tensor& cond) {
-  const torch::Tensor apart = x.movedim(1, -1);
+  const torch::Tensor channels_last_x = x.movedim(1, -1);
   // cat() always copies, as in the package: the memory layout decides how the sums of the gradient
   // penalty round.
-  torch::Tensor y = torch::cat({apart.reshape({-1, x.size(-2) * x.size(-1), x.size(1)})}, 0);
+  torch::Tensor y =
+      torch::cat({channels_last_x.reshape({-1, x.size(-2) * x.size(-1), x.size(1)})}, 0);
   y = norm_->forward(y, cond);
   const double scale = 1 / std::sqrt(static_cast<double>(dim_head_));
   torch::Tensor q = to_q_->forward(y).unflatten(-1, {heads_, -1}).transpose(1, 2);
@@ -200,7 +203,9 @@ torch::Tensor LinearSpaceAttention::forward(const torch::Tensor& x, const torch:
   const torch::Tensor products = torch::einsum("bhnd,bhne->bhde", {k, kv[1]});
   const torch::Tensor sums = torch::einsum("bhnd,bhmd->bhn", {q, k}).clamp_min(1e-5);
   const torch::Tensor out = torch::einsum("bhnd,bhde,bhn->bhne", {q, products, sums.reciprocal()});
-  return to_out_->forward(out.transpose(1, 2).flatten(2)).reshape(apart.sizes()).movedim(-1, 1);
+  return to_out_->forward(out.transpose(1, 2).flatten(2))
+      .reshape(channels_last_x.sizes())
+      .movedim(-1, 1);
 }
 
 VideoFeedForward::VideoFeedForward(std::int64_t dim, double mult, bool pictures, std::int64_t cond)

@@ -134,12 +134,12 @@ torch::Tensor VideoTokenizerImpl::perceptual_loss(const torch::Tensor& fake,
     if (x.size(1) == 1) return perceptual_net_(x.expand({-1, 3, -1, -1}));
     return perceptual_net_(x.narrow(1, 0, 3));
   };
-  torch::Tensor wanted;
+  torch::Tensor target;
   {
     torch::NoGradGuard no_grad;
-    wanted = features(real);
+    target = features(real);
   }
-  return F::mse_loss(features(fake), wanted);
+  return F::mse_loss(features(fake), target);
 }
 
 void VideoTokenizerImpl::add_perceptual(Parts& parts, VideoGeneratorLoss& loss,
@@ -335,17 +335,17 @@ VideoDiscriminatorLoss VideoTokenizerImpl::discriminator_loss(const torch::Tenso
         .kind(ErrorKind::usage);
   }
   const torch::Tensor whole = as_video(video, options.video.contains_first_frame).detach();
-  torch::Tensor made;
+  torch::Tensor fake_video;
   {
     torch::NoGradGuard no_grad;
-    made = reconstruct(whole, options.video);
+    fake_video = reconstruct(whole, options.video);
   }
   const torch::Tensor weights = frame_weights(options.valid_frames, whole);
   const torch::Tensor frames = draw_frames(whole, weights);
   torch::Tensor real = pick(whole, frames);
   if (options.gradient_penalty) real.requires_grad_();
   const torch::Tensor real_logits = discriminator_->forward(real);
-  const torch::Tensor fake_logits = discriminator_->forward(pick(made, frames));
+  const torch::Tensor fake_logits = discriminator_->forward(pick(fake_video, frames));
   VideoDiscriminatorLoss loss;
   loss.hinge = hinge(fake_logits, real_logits);
   loss.total = loss.hinge;
@@ -358,7 +358,7 @@ VideoDiscriminatorLoss VideoTokenizerImpl::discriminator_loss(const torch::Tenso
     torch::Tensor sum = torch::zeros({}, whole.options());
     for (const auto& discriminator : multiscale_) {
       const torch::Tensor of_real = discriminator->forward_video(whole);
-      loss.multiscale.push_back(hinge(discriminator->forward_video(made), of_real, weights));
+      loss.multiscale.push_back(hinge(discriminator->forward_video(fake_video), of_real, weights));
       sum = sum + loss.multiscale.back();
     }
     loss.total = loss.total + sum * config_.multiscale_adversarial_loss_weight;

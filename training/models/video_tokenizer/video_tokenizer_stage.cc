@@ -201,8 +201,8 @@ Samples VideoTokenizerStage::sample(const Batch& batch, std::int64_t step, bool 
     fake = fake.narrow(2, 0, longest);
   }
   // [rows, channels, frames, height, 2 width] to [frames, rows height, 2 width, channels]
-  const torch::Tensor beside = torch::cat({real, fake.clamp(0, 1)}, 4);
-  const torch::Tensor clip = beside.permute({2, 0, 3, 4, 1}).flatten(1, 2);
+  const torch::Tensor pairs = torch::cat({real, fake.clamp(0, 1)}, 4);
+  const torch::Tensor clip = pairs.permute({2, 0, 3, 4, 1}).flatten(1, 2);
   // Numbered as in the Python trainer. A sample between two validations (the last one) gets the
   // number of the next.
   const std::int64_t every = std::max<std::int64_t>(options_.validate_every_step, 1);

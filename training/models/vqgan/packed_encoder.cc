@@ -44,19 +44,19 @@ std::optional<c10::TypedOperatorHandle<PackedConvolution>> packed_convolution() 
 using Step = std::function<torch::Tensor(const torch::Tensor&)>;
 
 // Caches a tensor that depends on the input's size alone. Thread-safe.
-class BySize {
+class CacheBySize {
  public:
   template <class Make>
   torch::Tensor get(const torch::Tensor& input, const Make& make) {
     const std::lock_guard lock(mutex_);
-    torch::Tensor& kept = kept_[input.sizes().vec()];
-    if (!kept.defined()) kept = make();
-    return kept;
+    torch::Tensor& cached = cached_[input.sizes().vec()];
+    if (!cached.defined()) cached = make();
+    return cached;
   }
 
  private:
   std::mutex mutex_;
-  std::map<std::vector<std::int64_t>, torch::Tensor> kept_;
+  std::map<std::vector<std::int64_t>, torch::Tensor> cached_;
 };
 
 // A convolution, fused with the LeakyReLU that follows it, if any.
@@ -74,28 +74,30 @@ Step packed(const nn::Conv2d& conv, const nn::LeakyReLU& activation = nullptr) {
   auto both = [](const torch::ExpandingArray<2>& sides) {
     return std::vector<std::int64_t>(sides->begin(), sides->end());
   };
-  const std::vector<std::int64_t> around = both(*padding), stride = both(o.stride());
+  const std::vector<std::int64_t> padding_sizes = both(*padding), stride = both(o.stride());
   const std::vector<std::int64_t> dilation = both(o.dilation());
   const std::optional<torch::Tensor> bias =
       conv->bias.defined() ? std::optional(conv->bias.detach()) : std::nullopt;
   c10::List<std::optional<c10::Scalar>> scalars;
   if (activation) scalars.push_back(c10::Scalar(activation->options.negative_slope()));
   const std::string_view name = activation ? "leaky_relu" : "none";
-  return [=, groups = o.groups(), weights = std::make_shared<BySize>()](const torch::Tensor& x) {
+  return [=, groups = o.groups(),
+          weights = std::make_shared<CacheBySize>()](const torch::Tensor& x) {
     const torch::Tensor in = x.contiguous(torch::MemoryFormat::ChannelsLast);
     // The input size is passed because without it oneDNN packs 1x1 kernels for a slow
     // implementation.
     const torch::Tensor weight = weights->get(in, [&] {
       return at::mkldnn_reorder_conv2d_weight(conv->weight.detach().contiguous().to_mkldnn(),
-                                              around, stride, dilation, groups, in.sizes());
+                                              padding_sizes, stride, dilation, groups, in.sizes());
     });
-    return operation->call(in, weight, bias, around, stride, dilation, groups, name, scalars, "");
+    return operation->call(in, weight, bias, padding_sizes, stride, dilation, groups, name, scalars,
+                           "");
   };
 }
 
 Step packed(const VqganAttention& attention) {
   return [attention, to_qkv = packed(attention->to_qkv()), to_out = packed(attention->to_out()),
-          biases = std::make_shared<BySize>()](const torch::Tensor& x) {
+          biases = std::make_shared<CacheBySize>()](const torch::Tensor& x) {
     VqganAttention same = attention;
     return same->attend(x, to_qkv, to_out, biases->get(x, [&] { return same->bias(x); }));
   };
@@ -103,7 +105,7 @@ Step packed(const VqganAttention& attention) {
 
 std::vector<Step> steps_of(const nn::Sequential& layers);
 
-Step one_after_the_other(std::vector<Step> steps) {
+Step chain(std::vector<Step> steps) {
   return [steps = std::move(steps)](const torch::Tensor& x) {
     torch::Tensor y = x;
     for (const Step& step : steps) y = step(y);
@@ -124,12 +126,12 @@ std::vector<Step> steps_of(const nn::Sequential& layers) {
           packed(nn::Conv2d(conv), next ? nn::LeakyReLU(next) : nn::LeakyReLU(nullptr)));
       if (next) ++i;
     } else if (const auto block = std::dynamic_pointer_cast<ConvBlockImpl>(layer)) {
-      steps.push_back(one_after_the_other(steps_of(block->parts())));
+      steps.push_back(chain(steps_of(block->parts())));
     } else if (const auto attention = std::dynamic_pointer_cast<VqganAttentionImpl>(layer)) {
       steps.push_back(packed(VqganAttention(attention)));
     } else if (const auto residual = std::dynamic_pointer_cast<ResidualImpl>(layer)) {
-      steps.push_back([net = one_after_the_other(steps_of(residual->net()))](
-                          const torch::Tensor& x) { return net(x) + x; });
+      steps.push_back(
+          [net = chain(steps_of(residual->net()))](const torch::Tensor& x) { return net(x) + x; });
     } else {
       const auto at = static_cast<std::ptrdiff_t>(i);
       steps.push_back([module = *(layers->begin() + at)](const torch::Tensor& x) {

@@ -56,12 +56,12 @@ torch::Tensor PictureVaeImpl::perceptual_loss(const torch::Tensor& fake,
   auto features = [&](const torch::Tensor& x) {
     return perceptual_net_(x.size(1) == 1 ? x.expand({-1, 3, -1, -1}) : x);
   };
-  torch::Tensor wanted;
+  torch::Tensor target;
   {
     torch::NoGradGuard no_grad;
-    wanted = features(real);
+    target = features(real);
   }
-  return F::mse_loss(wanted, features(fake));
+  return F::mse_loss(target, features(fake));
 }
 
 torch::Tensor PictureVaeImpl::adversarial_loss(const torch::Tensor& pictures) {
@@ -163,8 +163,8 @@ void GeneratorLoss::backward(double scale) {
   torch::autograd::backward(graph.roots, graph.gradients);
   for (auto& [parameter, gradient] : graph.discriminator) {
     const torch::Tensor scaled = gradient * scale;
-    torch::Tensor& there = parameter.mutable_grad();
-    there = there.defined() ? there + scaled : scaled;
+    torch::Tensor& accumulated = parameter.mutable_grad();
+    accumulated = accumulated.defined() ? accumulated + scaled : scaled;
   }
   graph = {};
 }
