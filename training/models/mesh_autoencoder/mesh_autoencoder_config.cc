@@ -166,6 +166,28 @@ void check_probability(const char* name, double value) {
   }
 }
 
+void check_sizes(const MeshAutoencoderConfig& c) {
+  for (auto [name, value] :
+       {std::pair{"num_discrete_coors", c.num_discrete_coors},
+        {"dim_coor_embed", c.dim_coor_embed},
+        {"num_discrete_area", c.num_discrete_area},
+        {"dim_area_embed", c.dim_area_embed},
+        {"num_discrete_normals", c.num_discrete_normals},
+        {"dim_normal_embed", c.dim_normal_embed},
+        {"num_discrete_angle", c.num_discrete_angle},
+        {"dim_angle_embed", c.dim_angle_embed},
+        {"dim_codebook", c.dim_codebook},
+        {"num_quantizers", c.num_quantizers},
+        {"codebook_size", c.codebook_size},
+        {"local_attn_window_size", c.local_attn_window_size},
+        {"heads", c.local_attn_kwargs.heads},
+        {"heads", c.linear_attn_kwargs.heads},
+        {"dim_head", c.linear_attn_kwargs.dim_head},
+        {"quantize_dropout_multiple_of", c.rq_kwargs.quantize_dropout_multiple_of}}) {
+    check_positive(name, value);
+  }
+}
+
 }  // namespace
 
 MeshAutoencoderConfig MeshAutoencoderConfig::from_json(const std::string& text) {
@@ -198,25 +220,7 @@ std::string MeshAutoencoderConfig::to_json(bool for_python) const {
 }
 
 void MeshAutoencoderConfig::check() const {
-  for (auto [name, value] :
-       {std::pair{"num_discrete_coors", num_discrete_coors},
-        {"dim_coor_embed", dim_coor_embed},
-        {"num_discrete_area", num_discrete_area},
-        {"dim_area_embed", dim_area_embed},
-        {"num_discrete_normals", num_discrete_normals},
-        {"dim_normal_embed", dim_normal_embed},
-        {"num_discrete_angle", num_discrete_angle},
-        {"dim_angle_embed", dim_angle_embed},
-        {"dim_codebook", dim_codebook},
-        {"num_quantizers", num_quantizers},
-        {"codebook_size", codebook_size},
-        {"local_attn_window_size", local_attn_window_size},
-        {"heads", local_attn_kwargs.heads},
-        {"heads", linear_attn_kwargs.heads},
-        {"dim_head", linear_attn_kwargs.dim_head},
-        {"quantize_dropout_multiple_of", rq_kwargs.quantize_dropout_multiple_of}}) {
-    check_positive(name, value);
-  }
+  check_sizes(*this);
   for (const auto* dims : {&encoder_dims_through_depth, &decoder_dims_through_depth}) {
     if (dims->empty() || std::ranges::min(*dims) < 1) {
       throw_usage_error(
