@@ -114,7 +114,7 @@ TEST(MeshAutoencoder, SaysWhatCannotBe) {
             std::string::npos);
   EXPECT_NE(refusal([&] {
               model->decode_from_codes_to_faces(torch::zeros({1, 7}, torch::kInt64));
-            }).find("7 codes are no number of faces: each has 6"),
+            }).find("7 codes are not a whole number of faces: each face has 6"),
             std::string::npos);
   auto from = [](const char* text) {
     return refusal([&] { MeshAutoencoderConfig::from_json(text); });

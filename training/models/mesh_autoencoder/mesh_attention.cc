@@ -23,14 +23,14 @@ torch::Tensor unit(const torch::Tensor& x) {
   return F::normalize(x, F::NormalizeFuncOptions().dim(-1));
 }
 
-// To unit length times a learned factor, which has the name that its package gives it.
+// RMS norm with a learned factor; the parameter name depends on the package.
 class ScaledNorm : public nn::Module {
  public:
   ScaledNorm(const std::string& name, std::int64_t dim)
       : scale_(std::sqrt(static_cast<double>(dim))) {
     factor_ = register_parameter(name, torch::ones({dim}));
   }
-  // In either order, as each package has it.
+  // Two orders of multiplication, because the packages differ.
   torch::Tensor forward(const torch::Tensor& x) const { return unit(x) * scale_ * factor_; }
   torch::Tensor factor_first(const torch::Tensor& x) const { return factor_ * unit(x) * scale_; }
 
@@ -41,7 +41,8 @@ class ScaledNorm : public nn::Module {
 
 }  // namespace
 
-// exp(qk) as the first three terms of its series, so that keys and values can be summed up first.
+// Linear attention: exp(qk) is replaced by its second-order Taylor series, so keys and values can
+// be summed before they meet the queries.
 class FaceAttentionBlock::Linear : public nn::Module {
  public:
   Linear(std::int64_t dim, const LinearAttentionConfig& config)
@@ -63,7 +64,8 @@ class FaceAttentionBlock::Linear : public nn::Module {
 
   torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& mask) {
     torch::Tensor x = input;
-    if (config_.shift_tokens) {  // half of what a face has comes from the one before
+    // Token shift: the second half of the channels comes from the face before.
+    if (config_.shift_tokens) {
       const auto halves = x.chunk(2, -1);
       x = torch::cat({halves[0], torch::pad(halves[1], {0, 0, 1, -1})}, -1);
     }
@@ -85,11 +87,11 @@ class FaceAttentionBlock::Linear : public nn::Module {
   }
 
  private:
-  // [batch, heads, faces, dim] each. In the package's order: the gradients of queries and keys
-  // cancel almost.
+  // All [batch, heads, faces, dim]. In the package's order of operations, because the gradients of
+  // queries and keys nearly cancel.
   torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k,
                        const torch::Tensor& v) const {
-    if (config_.one_headed_kv) {  // all heads of queries see the same
+    if (config_.one_headed_kv) {  // all query heads share one key and value head
       const torch::Tensor keys = k.squeeze(1),
                           products = torch::einsum("bnd,bne->bde", {keys, v.squeeze(1)});
       const torch::Tensor sums = torch::einsum("bhnd,bmd->bhn", {q, keys}).clamp_min(1e-5);
@@ -107,7 +109,8 @@ class FaceAttentionBlock::Linear : public nn::Module {
 
 namespace {
 
-// Every window beside its neighbours: [batch, windows, size, ...] to [batch, windows, wider, ...].
+// Concatenates each window with its neighbours: [batch, windows, size, ...] to [batch, windows,
+// keys, ...].
 torch::Tensor look_around(const torch::Tensor& x, const LocalAttentionConfig& config,
                           const torch::Scalar& fill) {
   const std::int64_t windows = x.size(1);
@@ -115,11 +118,11 @@ torch::Tensor look_around(const torch::Tensor& x, const LocalAttentionConfig& co
   padding.push_back(config.look_backward);
   padding.push_back(config.look_forward);
   const torch::Tensor padded = torch::constant_pad_nd(x, padding, fill);
-  std::vector<torch::Tensor> beside;
+  std::vector<torch::Tensor> shifted;
   for (std::int64_t i = 0; i <= config.look_backward + config.look_forward; ++i) {
-    beside.push_back(padded.narrow(1, i, windows));
+    shifted.push_back(padded.narrow(1, i, windows));
   }
-  return torch::cat(beside, 2);
+  return torch::cat(shifted, 2);
 }
 
 torch::Tensor rotate_half(const torch::Tensor& x) {
@@ -127,8 +130,9 @@ torch::Tensor rotate_half(const torch::Tensor& x) {
   return torch::cat({-halves[1], halves[0]}, -1);
 }
 
-// Turns queries and keys by their place among the keys; a query has the places of the last window,
-// so it is one window away from its own key: so the package has it, and its weights expect it.
+// Rotary embeddings by position among the keys of a window. As in the package, queries get the
+// positions of the last of these windows, so a query is one window away from its own key. Trained
+// weights depend on this.
 class Rotary : public nn::Module {
  public:
   Rotary(const LocalAttentionConfig& config, std::int64_t window) : use_xpos_(config.use_xpos) {
@@ -138,7 +142,7 @@ class Rotary : public nn::Module {
     scale_ = (even + 0.4 * dim) / (1.4 * dim);
     scale_base_ = config.xpos_scale_base.value_or(static_cast<double>(window / 2));
   }
-  void turn(torch::Tensor& q, torch::Tensor& k) const {
+  void rotate(torch::Tensor& q, torch::Tensor& k) const {
     const std::int64_t keys = k.size(-2), queries = q.size(-2);
     const torch::Tensor places = torch::arange(keys, frequencies_.options());
     torch::Tensor angles = places.unsqueeze(1) * frequencies_;
@@ -210,7 +214,7 @@ class FaceAttentionBlock::Local : public nn::Module {
   }
 
  private:
-  // [batch, heads, faces, dim] each.
+  // All [batch, heads, faces, dim].
   torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                        const torch::Tensor& mask) {
     const std::int64_t faces = q.size(2), windows = (faces + window_ - 1) / window_;
@@ -223,7 +227,7 @@ class FaceAttentionBlock::Local : public nn::Module {
     torch::Tensor wq = in_windows(q) * scale;
     torch::Tensor wk = look_around(in_windows(config_.shared_qk ? unit(k) : k), config_, -1);
     const torch::Tensor wv = look_around(in_windows(v), config_, -1);
-    if (rotary_) rotary_->turn(wq, wk);
+    if (rotary_) rotary_->rotate(wq, wk);
     torch::Tensor dots = torch::matmul(wq, wk.transpose(-1, -2));
     const torch::Tensor places =
         torch::arange(windows * window_, q.options().dtype(torch::kInt64)).view({1, windows, -1});
@@ -235,9 +239,10 @@ class FaceAttentionBlock::Local : public nn::Module {
       hidden = hidden.logical_or(of_k - window_ * config_.look_forward > of_q)
                    .logical_or(of_q > of_k + window_ * config_.look_backward);
     }
-    const torch::Tensor there = look_around(
+    const torch::Tensor valid = look_around(
         torch::constant_pad_nd(mask, {0, more}, false).unflatten(1, {windows, -1}), config_, false);
-    hidden = hidden.logical_or(there.logical_not().unsqueeze(-2));  // [batch, windows, size, wider]
+    // [batch, windows, queries, keys]
+    hidden = hidden.logical_or(valid.logical_not().unsqueeze(-2));
     dots = dots.unflatten(0, {-1, config_.heads})
                .masked_fill(hidden.unsqueeze(1), -std::numeric_limits<float>::max())
                .flatten(0, 1);

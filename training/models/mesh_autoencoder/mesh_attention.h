@@ -1,5 +1,5 @@
-// The optional attention of the mesh autoencoder's encoder and decoder: over all faces in linear
-// time, over windows of faces, and a gated layer. Private to training/models.
+// Optional attention layers of the mesh autoencoder: linear attention over all faces, local
+// attention over windows of faces, and a gated feed-forward layer. Private to training/models.
 #pragma once
 
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_config.h>
@@ -10,7 +10,7 @@
 
 namespace millrace {
 
-// [batch, faces, dim] to the same; `mask`: bool [batch, faces], which faces there are.
+// Maps [batch, faces, dim] to the same shape. `mask`: bool [batch, faces], false for padding.
 class FaceAttentionBlock : public torch::nn::Module {
  public:
   FaceAttentionBlock(std::int64_t dim, const MeshAutoencoderConfig& config);
@@ -21,7 +21,7 @@ class FaceAttentionBlock : public torch::nn::Module {
   class Linear;
   class Local;
   class Gated;
-  std::shared_ptr<Linear> linear_;  // null: without
+  std::shared_ptr<Linear> linear_;  // null if disabled
   std::shared_ptr<Local> local_;
   std::shared_ptr<Gated> gated_;
 };

@@ -18,7 +18,7 @@ namespace nn = torch::nn;
 
 namespace {
 
-// Where each mesh begins among rows that are there, and the end.
+// Offsets of the meshes in a list of all unpadded rows, and its length at the end.
 std::vector<std::int64_t> begins(const torch::Tensor& mask) {
   const torch::Tensor counts = mask.sum(1).to(torch::kCPU);
   std::vector<std::int64_t> all{0};
@@ -145,9 +145,10 @@ MeshAutoencoderImpl::Graph MeshAutoencoderImpl::graph_of(const Meshes& meshes) c
   const torch::Tensor& faces = meshes.faces;
   if (faces.dim() != 3 || faces.size(2) != config_.corners() || meshes.vertices.dim() != 3 ||
       meshes.vertices.size(2) != 3) {
-    throw Error(c10::str("the model takes vertices [batch, vertices, 3] and faces [batch, faces, ",
-                         config_.corners(), "], but got ", meshes.vertices.sizes(), " and ",
-                         faces.sizes()))
+    throw Error(
+        c10::str(
+            "the mesh autoencoder expects vertices [batch, vertices, 3] and faces [batch, faces, ",
+            config_.corners(), "], but got ", meshes.vertices.sizes(), " and ", faces.sizes()))
         .kind(ErrorKind::usage);
   }
   const torch::Tensor mask = (faces != config_.pad_id).all(-1);
@@ -160,16 +161,16 @@ MeshAutoencoderImpl::Graph MeshAutoencoderImpl::graph_of(const Meshes& meshes) c
               .first_face = begins(mask),
               .first_pair = begins(edge_mask),
               .features = {}};
-  const torch::Tensor there = faces.index({mask});  // [faces, corners]
-  check_indices(there, meshes.vertices.size(1), "vertex");
+  const torch::Tensor valid = faces.index({mask});  // [faces, corners]
+  check_indices(valid, meshes.vertices.size(1), "vertex");
   const torch::Tensor mesh = mask.nonzero().select(1, 0).unsqueeze(-1) * meshes.vertices.size(1);
-  const torch::Tensor corners = meshes.vertices.flatten(0, 1).index({there + mesh});
+  const torch::Tensor corners = meshes.vertices.flatten(0, 1).index({valid + mesh});
   graph.features = face_features(corners, config_);
   return graph;
 }
 
 torch::Tensor MeshAutoencoderImpl::encode(const Graph& graph) {
-  // The mask stands for the meshes of a group: no gradient goes there.
+  // The mask only tells in_groups() which meshes belong to a group. It gets no gradient.
   return in_groups(
       [this, graph](const torch::Tensor& rows, std::int64_t begin) {
         return encode_some(graph, begin, rows.size(0));
@@ -177,7 +178,7 @@ torch::Tensor MeshAutoencoderImpl::encode(const Graph& graph) {
       graph.mask, meshes_at_once(graph.mask), encoder_parameters_);
 }
 
-// [faces that are there, corners * dim_codebook]
+// Returns [faces without padding, corners * dim_codebook].
 torch::Tensor MeshAutoencoderImpl::encode_some(const Graph& graph, std::int64_t begin,
                                                std::int64_t count) {
   auto embedded = [&](nn::Embedding& table, const torch::Tensor& bins) {
@@ -209,7 +210,7 @@ torch::Tensor MeshAutoencoderImpl::encode_some(const Graph& graph, std::int64_t 
 MeshAutoencoderImpl::Encoded MeshAutoencoderImpl::quantize(const Graph& graph,
                                                            const torch::Tensor& features) {
   const std::int64_t batch = graph.faces.size(0), corners = config_.corners();
-  // One place more than there are vertices, for the corners of faces that are not there.
+  // One slot more than there are vertices: the corners of padding faces go there.
   const std::int64_t places = std::max<std::int64_t>(graph.faces.max().item<std::int64_t>(), 0) + 2;
   const torch::Tensor mesh =
       torch::arange(batch, graph.faces.options()).view({batch, 1, 1}) * places;
@@ -244,7 +245,7 @@ torch::Tensor MeshAutoencoderImpl::decode(const torch::Tensor& quantized,
   const std::int64_t reach = std::max<std::int64_t>(config_.init_decoder_conv_kernel / 2, 1);
   const PackedMeshes packed = PackedMeshes::of(mask, reach);
   if (packed.defined()) {
-    const std::int64_t rows = packed.there.size(-1);
+    const std::int64_t rows = packed.is_face.size(-1);
     x = torch::zeros({rows, x.size(-1)}, x.options())
             .index_copy(0, packed.places, x.index({mask}))
             .unsqueeze(0);
@@ -278,7 +279,7 @@ MeshLoss MeshAutoencoderImpl::loss(const Meshes& meshes) {
 
 namespace {
 
-// In eval mode and without gradients while it lives.
+// RAII guard: eval mode and no gradients during its lifetime.
 class Inference {
  public:
   explicit Inference(nn::Module& module) : module_(module), was_training_(module.is_training()) {
@@ -328,7 +329,7 @@ torch::Tensor MeshAutoencoderImpl::codes_of(const Meshes& meshes) {
   return quantize(graph, encode(graph)).codes;
 }
 
-// Bins of the faces that are there, [faces, coordinates].
+// Bins of all faces that are not padding, [faces, coordinates].
 torch::Tensor MeshAutoencoderImpl::likeliest(const torch::Tensor& quantized,
                                              const torch::Tensor& mask) {
   return in_groups(
@@ -345,8 +346,8 @@ DecodedFaces MeshAutoencoderImpl::decode_from_codes_to_faces(const torch::Tensor
   const std::int64_t corners = config_.corners(), quantizers = config_.num_quantizers;
   const torch::Tensor flat = codes.flatten(1);
   if (flat.size(1) % (corners * quantizers) != 0) {
-    throw Error(
-        c10::str(flat.size(1), " codes are no number of faces: each has ", corners * quantizers))
+    throw Error(c10::str(flat.size(1), " codes are not a whole number of faces: each face has ",
+                         corners * quantizers))
         .kind(ErrorKind::usage);
   }
   DecodedFaces faces;

@@ -1,6 +1,7 @@
-// The autoencoder of MeshGPT, as meshgpt-pytorch 1.2.2 has it: triangle meshes to codes, several
-// for each vertex, and back to coordinates. Parameter names, defaults and arithmetic are the
-// package's; memory grows with faces and the pairs that touch, never with faces times faces.
+// The autoencoder of MeshGPT, equal to meshgpt-pytorch 1.2.2: encodes triangle meshes as codes,
+// several per vertex, and decodes codes to coordinates. Parameter names, defaults and arithmetic
+// are the package's. Memory grows with the number of faces and of adjacent pairs, not with faces
+// squared.
 //
 //   MeshAutoencoder model(MeshAutoencoderConfig{.codebook_size = 16384});
 //   MeshLoss loss = model->loss({.vertices = vertices, .faces = faces, .face_edges = pairs});
@@ -30,28 +31,29 @@ class ResidualQuantizer;
 class RowLists;
 class SageConvImpl;
 
-// Meshes of a batch; shorter ones are filled up, faces and pairs with pad_id.
+// A batch of meshes. Faces and pairs are padded with pad_id.
 struct Meshes {
-  torch::Tensor vertices;      // float32 [batch, vertices, 3]
-  torch::Tensor faces;         // int64 [batch, faces, 3 (or 4)]
-  torch::Tensor face_edges{};  // int64 [batch, pairs, 2]; undefined: found here
+  torch::Tensor vertices;  // float32 [batch, vertices, 3]
+  torch::Tensor faces;     // int64 [batch, faces, 3 (or 4)]
+  // Adjacent faces, int64 [batch, pairs, 2]; undefined: computed from `faces`.
+  torch::Tensor face_edges{};
 };
 
 struct MeshLoss {
   torch::Tensor total;
   torch::Tensor reconstruction;
-  torch::Tensor commitment;  // [quantizers]; 0 outside training
+  torch::Tensor commitment;  // [quantizers]; 0 in eval mode
 };
 
 struct MeshValidation {
-  torch::Tensor reconstruction;  // the loss, in eval mode
-  torch::Tensor accuracy;        // the share of coordinates that come out in their own bin
+  torch::Tensor reconstruction;  // the reconstruction loss in eval mode
+  torch::Tensor accuracy;        // fraction of coordinates that are decoded to the correct bin
 };
 
 struct DecodedFaces {
-  torch::Tensor coordinates;  // float32 [batch, faces, 3 (or 4), 3]; NaN where there is no face
-  torch::Tensor bins;         // int64, likewise
-  torch::Tensor mask;         // bool [batch, faces]
+  torch::Tensor coordinates;  // float32 [batch, faces, 3 (or 4), 3]; NaN for padding
+  torch::Tensor bins;         // int64, same shape
+  torch::Tensor mask;         // bool [batch, faces], false for padding
 };
 
 class MeshAutoencoderImpl : public torch::nn::Module {
@@ -60,47 +62,48 @@ class MeshAutoencoderImpl : public torch::nn::Module {
 
   const MeshAutoencoderConfig& config() const { return config_; }
   void set_draws(std::shared_ptr<Draws> draws);
-  // Of a model with a codebook, which the ranks share; else null.
+  // The codebook, which ranks share; null for lookup-free quantization.
   Codebook codebook();
-  // More faces than this in a batch, with those that fill it up, go through encoder and decoder in
-  // groups of meshes, and again in the backward pass: memory is that of one group then, or of the
-  // largest mesh, for a third more time. The same losses and gradients but for rounding.
+  // If a batch has more faces than this (padding included), encoder and decoder process it in
+  // groups of meshes and run again in the backward pass. Peak memory is that of one group, or of
+  // the largest mesh, for about a third more time. Losses and gradients are equal up to rounding.
   void set_faces_at_once(std::int64_t faces) { faces_at_once_ = faces; }
 
-  // Python's own order of operations in loss() and in codes: more work and memory (all of a batch
-  // is filled up, and there is a table of vertices by codes), but the same numbers to the last bit.
-  // With compat unless told.
+  // Reference path: loss() and codes with operations in the order of the Python package. Needs more
+  // time and memory (it keeps the padded batch and a table of vertices by codes), but results are
+  // bit-exact. Default: the configuration's `compat`.
   void set_reference(bool reference);
 
   MeshLoss loss(const Meshes& meshes);
   MeshValidation validate(const Meshes& meshes);
-  // int64 [batch, faces * 3 (or 4), quantizers], filled up with pad_id. In eval mode and without
-  // gradients; the mode is put back: in validate() too, and below.
+  // Returns int64 [batch, faces * 3 (or 4), quantizers], padded with pad_id. Like validate() and
+  // the functions below, runs in eval mode without gradients and restores the mode afterwards.
   torch::Tensor tokenize(const Meshes& meshes);
-  // The same of a model that is in eval mode already; on any number of threads at once.
+  // Like tokenize(), for a model that is already in eval mode. Thread-safe.
   torch::Tensor codes_of(const Meshes& meshes);
-  // `codes`: as tokenize() gives them, or flat for each mesh; `mask`: which faces there are, unless
-  // pad_id tells.
+  // `codes`: as returned by tokenize(), or [batch, all codes]. `mask`: [batch, faces], false for
+  // padding; default: faces without pad_id.
   DecodedFaces decode_from_codes_to_faces(const torch::Tensor& codes,
                                           const torch::Tensor& mask = {});
   // Coordinates as in DecodedFaces.
   torch::Tensor reconstruct(const Meshes& meshes);
 
  private:
-  struct Graph;    // what of a batch the model looks at
-  struct Encoded;  // faces and codes of a batch
+  struct Graph;    // a batch as the model uses it
+  struct Encoded;  // quantized features and codes of a batch
 
   Graph graph_of(const Meshes& meshes) const;
-  // Features of all faces, padded: [batch, faces, corners * dim_codebook].
+  // Features of all faces that are not padding, [faces, corners * dim_codebook].
   torch::Tensor encode(const Graph& graph);
   torch::Tensor encode_some(const Graph& graph, std::int64_t begin, std::int64_t count);
   Encoded quantize(const Graph& graph, const torch::Tensor& features);
-  // [batch, faces, corners * dim_codebook] to what the last layer sees of each face that is there.
+  // Maps [batch, faces, corners * dim_codebook] to the inputs of the last layer, for all faces that
+  // are not padding.
   torch::Tensor decode(const torch::Tensor& quantized, const torch::Tensor& mask);
   torch::Tensor likeliest(const torch::Tensor& quantized, const torch::Tensor& mask);
   std::int64_t meshes_at_once(const torch::Tensor& mask) const;
 
-  // In mesh_autoencoder_reference.cc: as encode() and decode(), but padded: [batch, faces, ...].
+  // In mesh_autoencoder_reference.cc: like encode() and decode(), but padded: [batch, faces, ...].
   MeshLoss loss_reference(const Graph& graph);
   torch::Tensor encode_reference(const Graph& graph);
   torch::Tensor decode_reference(const torch::Tensor& quantized, const torch::Tensor& mask);
@@ -117,7 +120,7 @@ class MeshAutoencoderImpl : public torch::nn::Module {
   torch::nn::Conv1d decoder_conv_{nullptr};
   std::vector<std::shared_ptr<FaceResnetBlockImpl>> decoders_;
   torch::nn::Linear to_logits_{nullptr};
-  // What the encoder and the decoder have; the rest is between them.
+  // Parameters of the encoder and of the decoder; the quantizer belongs to neither.
   std::vector<torch::Tensor> encoder_parameters_, decoder_parameters_;
 };
 TORCH_MODULE(MeshAutoencoder);

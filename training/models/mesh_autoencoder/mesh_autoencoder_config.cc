@@ -12,7 +12,7 @@ using nlohmann::json;
 
 namespace {
 
-// Every list of arguments is given once, and walked both ways.
+// Each list of arguments below is written once and used by both from_json() and to_json().
 
 template <class Visit, class Config>
 requires std::is_same_v<std::remove_const_t<Config>, SageConvConfig>
@@ -116,7 +116,7 @@ void arguments(Config& c, Visit visit) {
   visit("quads", c.quads);
 }
 
-// The dictionaries among the arguments.
+// The arguments that are dictionaries.
 template <class Visit, class Config>
 void parts(Config& c, Visit visit) {
   visit("rq_kwargs", c.rq_kwargs);
@@ -130,7 +130,9 @@ void parts(Config& c, Visit visit) {
 template <class Config>
 void take_all(const json& object, Config& config, const std::string& what,
               std::set<std::string> others = {}) {
-  if (!object.is_object()) throw_usage_error(c10::str(what, " is no JSON object, but ", object.dump()));
+  if (!object.is_object()) {
+    throw_usage_error(c10::str(what, " must be a JSON object, but is ", object.dump()));
+  }
   Arguments a(object, "");
   arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
   for (const auto& [key, value] : object.items()) {
@@ -158,17 +160,41 @@ void check_positive(const char* name, std::int64_t value) {
   if (value < 1) throw_usage_error(c10::str(name, " must be positive, but is ", value));
 }
 
-void check_share(const char* name, double value) {
-  if (!(value >= 0 && value < 1)) throw_usage_error(c10::str(name, " must be in [0, 1), but is ", value));
+void check_probability(const char* name, double value) {
+  if (!(value >= 0 && value < 1)) {
+    throw_usage_error(c10::str(name, " must be in [0, 1), but is ", value));
+  }
+}
+
+void check_sizes(const MeshAutoencoderConfig& c) {
+  for (auto [name, value] :
+       {std::pair{"num_discrete_coors", c.num_discrete_coors},
+        {"dim_coor_embed", c.dim_coor_embed},
+        {"num_discrete_area", c.num_discrete_area},
+        {"dim_area_embed", c.dim_area_embed},
+        {"num_discrete_normals", c.num_discrete_normals},
+        {"dim_normal_embed", c.dim_normal_embed},
+        {"num_discrete_angle", c.num_discrete_angle},
+        {"dim_angle_embed", c.dim_angle_embed},
+        {"dim_codebook", c.dim_codebook},
+        {"num_quantizers", c.num_quantizers},
+        {"codebook_size", c.codebook_size},
+        {"local_attn_window_size", c.local_attn_window_size},
+        {"heads", c.local_attn_kwargs.heads},
+        {"heads", c.linear_attn_kwargs.heads},
+        {"dim_head", c.linear_attn_kwargs.dim_head},
+        {"quantize_dropout_multiple_of", c.rq_kwargs.quantize_dropout_multiple_of}}) {
+    check_positive(name, value);
+  }
 }
 
 }  // namespace
 
 MeshAutoencoderConfig MeshAutoencoderConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) throw_usage_error("the configuration is no JSON object");
+  if (!object.is_object()) throw_usage_error("the configuration is not a JSON object");
   MeshAutoencoderConfig config;
-  // The last two do not change what is computed.
+  // checkpoint_quantizer and flash_attn do not change the arithmetic.
   std::set<std::string> others{"compat", "checkpoint_quantizer", "flash_attn"};
   parts(config, [&](const char* name, auto& value) {
     others.insert(name);
@@ -194,39 +220,28 @@ std::string MeshAutoencoderConfig::to_json(bool for_python) const {
 }
 
 void MeshAutoencoderConfig::check() const {
-  for (auto [name, value] :
-       {std::pair{"num_discrete_coors", num_discrete_coors},
-        {"dim_coor_embed", dim_coor_embed},
-        {"num_discrete_area", num_discrete_area},
-        {"dim_area_embed", dim_area_embed},
-        {"num_discrete_normals", num_discrete_normals},
-        {"dim_normal_embed", dim_normal_embed},
-        {"num_discrete_angle", num_discrete_angle},
-        {"dim_angle_embed", dim_angle_embed},
-        {"dim_codebook", dim_codebook},
-        {"num_quantizers", num_quantizers},
-        {"codebook_size", codebook_size},
-        {"local_attn_window_size", local_attn_window_size},
-        {"heads", local_attn_kwargs.heads},
-        {"heads", linear_attn_kwargs.heads},
-        {"dim_head", linear_attn_kwargs.dim_head},
-        {"quantize_dropout_multiple_of", rq_kwargs.quantize_dropout_multiple_of}}) {
-    check_positive(name, value);
-  }
+  check_sizes(*this);
   for (const auto* dims : {&encoder_dims_through_depth, &decoder_dims_through_depth}) {
     if (dims->empty() || std::ranges::min(*dims) < 1) {
-      throw_usage_error("the dims through depth must be one or more positive numbers");
+      throw_usage_error(
+          "encoder_dims_through_depth and decoder_dims_through_depth must each have one or more "
+          "positive numbers");
     }
   }
   if (!(coor_continuous_range[0] < coor_continuous_range[1])) {
-    throw_usage_error("coor_continuous_range must go up");
+    throw_usage_error("coor_continuous_range must be two numbers, the smaller first");
   }
   if (init_decoder_conv_kernel < 1 || init_decoder_conv_kernel % 2 != 1) {
-    throw_usage_error(c10::str("init_decoder_conv_kernel must be odd, but is ", init_decoder_conv_kernel));
+    throw_usage_error(
+        c10::str("init_decoder_conv_kernel must be odd, but is ", init_decoder_conv_kernel));
   }
-  if (attn_encoder_depth < 0 || attn_decoder_depth < 0) throw_usage_error("a depth cannot be negative");
+  if (attn_encoder_depth < 0 || attn_decoder_depth < 0) {
+    throw_usage_error("attn_encoder_depth and attn_decoder_depth must be at least 0");
+  }
   if (quads && attn_decoder_depth > 0) {
-    throw_usage_error("the decoder's attention is for triangles: its size does not fit quads");
+    throw_usage_error(
+        "attn_decoder_depth must be 0 with quads: the package's decoder attention has the size for "
+        "triangles");
   }
   if (pad_id >= 0) throw_usage_error(c10::str("pad_id must be negative, but is ", pad_id));
   const auto& aggr = sageconv_kwargs.aggr;
@@ -234,22 +249,23 @@ void MeshAutoencoderConfig::check() const {
     throw_usage_error(c10::str("aggr must be mean or sum, but is ", aggr));
   }
   if (local_attn_kwargs.dim_head < 2 || local_attn_kwargs.dim_head % 2 != 0) {
-    throw_usage_error(
-        c10::str("dim_head of local attention must be even, but is ", local_attn_kwargs.dim_head));
+    throw_usage_error(c10::str("dim_head of local_attn_kwargs must be even and at least 2, but is ",
+                               local_attn_kwargs.dim_head));
   }
   if (local_attn_kwargs.look_backward < 0 || local_attn_kwargs.look_forward < 0) {
-    throw_usage_error("look_backward and look_forward cannot be negative");
+    throw_usage_error("look_backward and look_forward must be at least 0");
   }
   if (rq_kwargs.quantize_dropout && num_quantizers > 1 &&
       (rq_kwargs.quantize_dropout_cutoff_index < 0 ||
        rq_kwargs.quantize_dropout_cutoff_index >= num_quantizers)) {
-    throw_usage_error(c10::str("quantize_dropout_cutoff_index must be below num_quantizers (", num_quantizers,
-                    "), but is ", rq_kwargs.quantize_dropout_cutoff_index));
+    throw_usage_error(
+        c10::str("quantize_dropout_cutoff_index must be at least 0 and below num_quantizers (",
+                 num_quantizers, "), but is ", rq_kwargs.quantize_dropout_cutoff_index));
   }
-  check_share("attn_dropout", attn_dropout);
-  check_share("ff_dropout", ff_dropout);
-  check_share("resnet_dropout", resnet_dropout);
-  check_share("dropout", linear_attn_kwargs.dropout);
+  check_probability("attn_dropout", attn_dropout);
+  check_probability("ff_dropout", ff_dropout);
+  check_probability("resnet_dropout", resnet_dropout);
+  check_probability("dropout", linear_attn_kwargs.dropout);
 }
 
 }  // namespace millrace

@@ -11,12 +11,13 @@
 
 namespace millrace {
 
-// What is given as a dictionary in Python replaces the autoencoder's defaults as a whole, so these
-// have the defaults of the part that takes them; MeshAutoencoderConfig has the autoencoder's.
+// A dictionary argument in Python replaces all of the autoencoder's defaults for it. So these
+// structs have the defaults of the class that takes the dictionary; MeshAutoencoderConfig has the
+// autoencoder's.
 
 // `sageconv_kwargs`
 struct SageConvConfig {
-  std::string aggr = "mean";  // or sum (add)
+  std::string aggr = "mean";  // "mean" or "sum" ("add")
   bool normalize = false, root_weight = true, project = false, bias = true;
 };
 
@@ -24,11 +25,11 @@ struct SageConvConfig {
 struct LocalAttentionConfig {
   std::int64_t dim_head = 64, heads = 8;
   bool qk_rmsnorm = false;
-  double qk_scale = 8;  // with qk_rmsnorm
+  double qk_scale = 8;  // used with qk_rmsnorm
   bool use_rotary_pos_emb = true, use_xpos = false;
-  std::optional<double> xpos_scale_base{};  // unless given: half the window
+  std::optional<double> xpos_scale_base{};  // default: half the window size
   bool exact_windowsize = true, gate_values_per_head = false, shared_qk = false;
-  std::int64_t look_backward = 1, look_forward = 1;  // windows
+  std::int64_t look_backward = 1, look_forward = 1;  // number of windows
 };
 
 // `linear_attn_kwargs`
@@ -38,22 +39,22 @@ struct LinearAttentionConfig {
   double dropout = 0;
 };
 
-// `rq_kwargs`: of either quantizer.
+// `rq_kwargs`: arguments of either residual quantizer.
 struct ResidualConfig {
   bool quantize_dropout = false;
   std::int64_t quantize_dropout_cutoff_index = 0, quantize_dropout_multiple_of = 1;
 };
 
-// `rlfq_kwargs`: of each lookup-free quantizer.
+// `rlfq_kwargs`: arguments of each lookup-free quantizer.
 struct ResidualLfqConfig {
   double entropy_loss_weight = 0.1, diversity_gamma = 1, frac_per_sample_entropy = 1;
   bool use_code_agnostic_commit_loss = false;
   std::optional<double> soft_clamp_input_value{};
 };
 
-// `rvq_kwargs`: of the codebook.
+// `rvq_kwargs`: arguments of the codebook.
 struct ResidualVqConfig {
-  std::int64_t codebook_dim = 0;  // 0: as dim_codebook, without projections
+  std::int64_t codebook_dim = 0;  // 0: dim_codebook, without projections
   double decay = 0.8, eps = 1e-5;
   bool kmeans_init = false, use_cosine_sim = false;
   std::int64_t kmeans_iters = 10;
@@ -74,14 +75,14 @@ struct MeshAutoencoderConfig {
   std::int64_t dim_codebook = 192;
   std::int64_t num_quantizers = 2;
   std::int64_t codebook_size = 16384;
-  bool use_residual_lfq = true;  // false: a codebook, which all quantizers share
+  bool use_residual_lfq = true;  // false: one codebook, shared by all quantizers
   ResidualConfig rq_kwargs{.quantize_dropout = true, .quantize_dropout_cutoff_index = 1};
   ResidualVqConfig rvq_kwargs{.kmeans_init = true, .threshold_ema_dead_code = 2};
   ResidualLfqConfig rlfq_kwargs{.soft_clamp_input_value = 10};
   bool rvq_stochastic_sample_codes = true;
   SageConvConfig sageconv_kwargs{.normalize = true, .project = true};
   double commit_loss_weight = 0.1;
-  double bin_smooth_blur_sigma = 0.4;  // below 0: the bins are not blurred
+  double bin_smooth_blur_sigma = 0.4;  // below 0 disables the blur
   std::int64_t attn_encoder_depth = 0, attn_decoder_depth = 0;
   LocalAttentionConfig local_attn_kwargs{.dim_head = 32, .heads = 8};
   std::int64_t local_attn_window_size = 64;
@@ -90,18 +91,18 @@ struct MeshAutoencoderConfig {
   std::int64_t pad_id = -1;
   double attn_dropout = 0, ff_dropout = 0, resnet_dropout = 0;
   bool quads = false;
-  // The package's faults of training too: slots for vertices that a shorter mesh of the batch does
-  // not have count in the quantizer's loss.
+  // Reproduces the package's training faults: the quantizer's loss includes padding vertices of
+  // meshes that are shorter than the longest of the batch.
   bool compat = false;
 
   std::int64_t corners() const { return quads ? 4 : 3; }
   std::int64_t coordinates() const { return corners() * 3; }
 
-  // Throw an Error of kind usage that names the argument which is unknown or cannot be.
+  // Throw an Error of kind usage that names an argument that is unknown or invalid.
   static MeshAutoencoderConfig from_json(const std::string& text);
   void check() const;
-  // from_json() gives the same configuration back. In `for_python`, nothing that the package's
-  // constructor does not know.
+  // from_json() restores the configuration. `for_python`: leave out what the package's constructor
+  // does not accept.
   std::string to_json(bool for_python = false) const;
 };
 

@@ -1,4 +1,4 @@
-// What the mesh autoencoder keeps of a batch while it runs. Private to training/models.
+// Intermediate values of the mesh autoencoder. Private to training/models.
 #pragma once
 
 #include "mesh_features.h"
@@ -10,19 +10,20 @@
 
 namespace millrace {
 
-// Faces that are there stand one after the other, mesh by mesh; so do the pairs that touch.
+// A batch without padding: the faces of all meshes are concatenated, and so are the pairs.
 struct MeshAutoencoderImpl::Graph {
-  torch::Tensor faces;  // [batch, faces, corners]
-  torch::Tensor mask;   // [batch, faces]
-  torch::Tensor pairs;  // [pairs, 2], numbers of faces in their own mesh
-  std::vector<std::int64_t> first_face, first_pair;  // of each mesh, and the end
+  torch::Tensor faces;                               // [batch, faces, corners]
+  torch::Tensor mask;                                // [batch, faces]
+  torch::Tensor pairs;                               // [pairs, 2], face numbers within their mesh
+  std::vector<std::int64_t> first_face, first_pair;  // offset of each mesh, and the total
   FaceFeatures features;
 
   torch::Tensor rows(const torch::Tensor& of_faces, std::int64_t begin, std::int64_t count) const {
     const std::int64_t first = first_face[static_cast<std::size_t>(begin)];
     return of_faces.narrow(0, first, first_face[static_cast<std::size_t>(begin + count)] - first);
   }
-  // [pairs, 2] of some meshes, numbers of faces among all of theirs.
+  // Pairs [pairs, 2] of `count` meshes from `begin`, with face numbers relative to the first face
+  // of mesh `begin`.
   torch::Tensor pairs_of(std::int64_t begin, std::int64_t count) const;
   RowLists neighbours(std::int64_t begin, std::int64_t count) const;
 };

@@ -1,6 +1,7 @@
-// The mesh autoencoder's loss with every operation in Python's order: a batch stays filled up, so
-// that sums over it have as many terms as there, and are rounded as there. That matters for
-// gradients that cancel almost, e.g. of linear attention's queries and of the areas' embedding.
+// Reference path of the mesh autoencoder's loss: operations in the order of the Python package. It
+// keeps the padded batch, so sums have the same terms as in Python and round the same way. This
+// matters for gradients that nearly cancel, e.g. of the queries of linear attention and of the area
+// embedding.
 #include "mesh_attention.h"
 #include "mesh_autoencoder_parts.h"
 #include "mesh_decoder.h"
@@ -11,13 +12,13 @@
 namespace millrace {
 
 torch::Tensor MeshAutoencoderImpl::encode_reference(const Graph& graph) {
-  auto filled_up = [&](const torch::Tensor& of_faces) {
+  auto padded = [&](const torch::Tensor& of_faces) {
     const auto& sizes = graph.mask.sizes();
     return torch::zeros({sizes[0], sizes[1], of_faces.size(1)}, of_faces.options())
         .masked_scatter(graph.mask.unsqueeze(-1), of_faces);
   };
   auto embedded = [&](torch::nn::Embedding& table, const torch::Tensor& bins) {
-    return torch::embedding(table->weight, filled_up(bins)).flatten(2);
+    return torch::embedding(table->weight, padded(bins)).flatten(2);
   };
   const torch::Tensor seen = torch::cat(
       {embedded(coor_embed_, graph.features.coordinates),
@@ -30,7 +31,7 @@ torch::Tensor MeshAutoencoderImpl::encode_reference(const Graph& graph) {
     x = convs_[i]->forward_reference(x, pairs.select(1, 0), pairs.select(1, 1));
     if (i == 0) x = encoder_norm_->forward(torch::silu(x));
   }
-  x = filled_up(x);
+  x = padded(x);
   for (auto& block : encoder_attention_) x = block->forward(x, graph.mask);
   return project(project_dim_codebook_, x);
 }

@@ -15,7 +15,8 @@ namespace {
 
 OptimizerOptions as_in_python(const MeshAutoencoderStageOptions& options) {
   OptimizerOptions all = options.optimizer;
-  // Without weight decay the package takes Adam, which has one group; with it, AdamW and two.
+  // As in the package: Adam with one parameter group without weight decay, AdamW with two groups
+  // with it.
   if (all.kind == OptimizerKind::adam && all.weight_decay > 0) all.kind = OptimizerKind::adamw;
   all.as_in_python = options.compat;
   all.clip_each_group = true;
@@ -30,7 +31,7 @@ MeshAutoencoderStage::MeshAutoencoderStage(const MeshAutoencoderConfig& config,
       model_(config),
       average_(config),
       optimizer_(model_->parameters(), as_in_python(options)) {
-  model_->to(options.device);  // the parameters stay the same objects
+  model_->to(options.device);  // in place: the optimizer's parameters stay valid
   average_->to(options.device);
   model_->set_faces_at_once(options.faces_at_once);
   average_->set_faces_at_once(options.faces_at_once);
@@ -77,7 +78,7 @@ Logs MeshAutoencoderStage::backward(const Batch& batch, const MicroStep& micro) 
           {"commit_loss", loss.commitment.sum().item<double>()}};
 }
 
-// Each mesh by itself: what else is in the batch, and on which rank, does not count.
+// Evaluates each mesh alone, so that the result does not depend on the batch or the rank.
 Logs MeshAutoencoderStage::validate(const Batch& batch, bool average) {
   const Meshes all = meshes(batch);
   const std::int64_t rows = all.faces.size(0);
@@ -100,12 +101,12 @@ Samples MeshAutoencoderStage::sample(const Batch& batch, std::int64_t step, bool
   shown.faces = shown.faces.narrow(0, 0, rows);
   if (shown.face_edges.defined()) shown.face_edges = shown.face_edges.narrow(0, 0, rows);
   MeshAutoencoder& model = average ? average_ : model_;
-  const torch::Tensor made = model->reconstruct(shown);
+  const torch::Tensor reconstructed = model->reconstruct(shown);
   const torch::Tensor masks = (shown.faces != model->config().pad_id).all(-1);
   std::vector<std::vector<Array>> sheet;
   for (std::int64_t i = 0; i < rows; ++i) {
     const torch::Tensor real = shown.vertices[i].index({shown.faces[i].clamp_min(0)});
-    sheet.push_back({face_triangles(real, masks[i]), face_triangles(made[i], masks[i])});
+    sheet.push_back({face_triangles(real, masks[i]), face_triangles(reconstructed[i], masks[i])});
   }
   const std::string name = "reconstructed." + std::to_string(step) + (average ? ".ema" : "");
   const Mesh first = mesh_of_triangles(sheet[0][1]);

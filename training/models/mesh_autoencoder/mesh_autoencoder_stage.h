@@ -1,4 +1,4 @@
-// Trains MeshGPT's autoencoder: one phase, with the names and settings of its trainer in Python.
+// Trains MeshGPT's autoencoder: one phase, with the names and settings of the Python trainer.
 //
 //   MeshAutoencoderStage stage(MeshAutoencoderConfig{}, {.max_grad_norm = 1});
 #pragma once
@@ -14,21 +14,22 @@ namespace millrace {
 
 struct MeshAutoencoderStageOptions {
   OptimizerOptions optimizer{.kind = OptimizerKind::adam, .lr = 1e-4, .betas = {0.9, 0.99}};
-  double max_grad_norm = 0;  // of those that decay, and of the others; 0: not clipped
-  bool face_edges = true;    // are in the batch; otherwise they are found anew each time
+  // One norm for parameters with weight decay, one for the rest; 0 disables clipping.
+  double max_grad_norm = 0;
+  bool face_edges = true;  // read from the batch; false: computed in every step
   // See MeshAutoencoderImpl::set_faces_at_once.
   std::int64_t faces_at_once = 8192;
   std::int64_t num_save_recons = 6;  // meshes in reconstructed.<step>.png
-  // Every operation of the optimizer in Python's order, so that sums round as its sums do.
+  // Optimizer operations in the order of the Python package, so results are rounded the same way.
   bool compat = false;
-  // Of what the quantizers draw: it depends on the step and the meshes, not on which rank has them.
-  // (With compat it is drawn as Python draws it.)
+  // Seed of the quantizers' random numbers. They depend on the step and the meshes, not on the
+  // rank. (With `compat` they are drawn as in the Python trainer.)
   std::uint64_t seed = 0;
   torch::Device device = torch::kCPU;
 };
 
-// Batches: vertices float32, faces int64 and face_edges int64, filled up with the model's pad_id.
-// What else is in a batch is not looked at.
+// Reads the batch fields vertices (float32), faces (int64) and face_edges (int64), padded with the
+// model's pad_id. Ignores all others.
 class MeshAutoencoderStage : public Stage {
  public:
   MeshAutoencoderStage(const MeshAutoencoderConfig& config,
@@ -40,10 +41,11 @@ class MeshAutoencoderStage : public Stage {
   void join(RankGroup& ranks) override;
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   double backward_seconds() const override { return backward_seconds_; }
-  // "recon_loss", and "accuracy": the share of coordinates that come out in their own bin.
+  // Returns "recon_loss" and "accuracy", the fraction of coordinates that are decoded to the
+  // correct bin.
   Logs validate(const Batch& batch, bool average) override;
-  // "reconstructed.<step>" and "....ema": meshes beside their reconstructions; the first of them
-  // as a file too.
+  // Samples "reconstructed.<step>" and "reconstructed.<step>.ema": input and reconstruction, side
+  // by side. The first reconstruction is also written as a mesh file.
   Samples sample(const Batch& batch, std::int64_t step, bool average) override;
   AverageState average_state() const override {
     return {.name = "ema_model", .with_online_model = true};

@@ -14,7 +14,7 @@ namespace nn = torch::nn;
 namespace {
 
 torch::Tensor only(const torch::Tensor& x, const PackedMeshes& packed) {
-  return packed.defined() ? x * packed.there : x;
+  return packed.defined() ? x * packed.is_face : x;
 }
 
 std::int64_t squeezed(std::int64_t dim) {
@@ -23,14 +23,14 @@ std::int64_t squeezed(std::int64_t dim) {
 
 }  // namespace
 
-PackedMeshes PackedMeshes::of(const torch::Tensor& mask, std::int64_t apart) {
+PackedMeshes PackedMeshes::of(const torch::Tensor& mask, std::int64_t gap) {
   if (mask.all().item<bool>()) return {};
-  const torch::Tensor mesh = mask.nonzero().select(1, 0);  // of each face
-  const torch::Tensor places = torch::arange(mesh.size(0), mesh.options()) + mesh * apart;
-  const std::int64_t rows = mesh.size(0) + (mask.size(0) - 1) * apart;
+  const torch::Tensor mesh = mask.nonzero().select(1, 0);  // the mesh of each face
+  const torch::Tensor places = torch::arange(mesh.size(0), mesh.options()) + mesh * gap;
+  const std::int64_t rows = mesh.size(0) + (mask.size(0) - 1) * gap;
   const auto numbers = mask.options().dtype(torch::kFloat32);
   return {
-      .there = torch::zeros({rows}, mask.options()).index_fill(0, places, true).view({1, 1, -1}),
+      .is_face = torch::zeros({rows}, mask.options()).index_fill(0, places, true).view({1, 1, -1}),
       .members = torch::zeros({rows, mask.size(0)}, numbers)
                      .index_put({places, mesh}, torch::ones({1}, numbers)),
       .places = places};
@@ -50,18 +50,18 @@ FaceResnetBlockImpl::FaceResnetBlockImpl(std::int64_t in, std::int64_t out, doub
   }
 }
 
-// The mask is applied to a convolution's input by whoever made it.
+// The caller has already set the rows between meshes to 0.
 torch::Tensor FaceResnetBlockImpl::block(nn::Conv1d& conv, const torch::Tensor& x,
                                          const PackedMeshes& packed) {
   const torch::Tensor y = conv->forward(x);
   const torch::Tensor length = y.norm(2, 1, true).clamp_min(1e-4);
   torch::Tensor scale = std::sqrt(static_cast<double>(y.size(1))) / length;
-  // Without what is between meshes from here on: what is 0 stays so.
+  // Sets the rows between meshes to 0; the operations below keep them 0.
   const torch::Tensor z = torch::silu(y * only(scale, packed));
   return dropout_ > 0 ? torch::dropout(z, dropout_, is_training()) : z;
 }
 
-// A factor for every channel: of each mesh, or of each row of packed ones.
+// The gate of each channel: per mesh, or per row of packed meshes.
 torch::Tensor FaceResnetBlockImpl::excite(const torch::Tensor& x, const PackedMeshes& packed) {
   torch::Tensor mean;  // [meshes, channels]
   if (packed.defined()) {

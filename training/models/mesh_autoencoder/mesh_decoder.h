@@ -1,4 +1,4 @@
-// The convolutions along the faces in the mesh autoencoder's decoder. Private to training/models.
+// The 1D convolutions over faces of the mesh autoencoder's decoder. Private to training/models.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -7,26 +7,27 @@
 
 namespace millrace {
 
-// Meshes of several lengths, one behind the other: [1, channels, rows]. Rows of zeros between them
-// keep them apart, so that a convolution sees what it would see of each alone, and no time is spent
-// on what only fills a batch up. Undefined tensors: a batch of equal lengths, as it is.
+// Meshes of different lengths, concatenated to [1, channels, rows]. Rows of zeros separate them, so
+// that a convolution sees each mesh as if it were alone, and padding costs no time. Undefined
+// tensors: all meshes have the same length, and the batch is used as it is.
 struct PackedMeshes {
-  torch::Tensor there;    // bool [1, 1, rows]: no row between meshes
-  torch::Tensor members;  // float [rows, meshes]: 1 for the rows of each
-  torch::Tensor places;   // int64 [faces]: which row is each face's
+  torch::Tensor is_face;  // bool [1, 1, rows]: false for rows between meshes
+  torch::Tensor members;  // float [rows, meshes]: 1 if the row belongs to the mesh
+  torch::Tensor places;   // int64 [faces]: the row of each face
 
-  // `mask`: bool [batch, faces]. `apart`: rows between meshes.
-  static PackedMeshes of(const torch::Tensor& mask, std::int64_t apart);
-  bool defined() const { return there.defined(); }
+  // `mask`: bool [batch, faces], false for padding. `gap`: number of rows between meshes.
+  static PackedMeshes of(const torch::Tensor& mask, std::int64_t gap);
+  bool defined() const { return is_face.defined(); }
 };
 
-// Two convolutions, each followed by a norm over the channels, and a factor for each channel that
-// follows from the whole mesh, beside the input. [batch, channels, faces].
+// Residual block for [batch, channels, faces]: two convolutions, each with a norm over the
+// channels, then squeeze-and-excitation over the whole mesh.
 class FaceResnetBlockImpl : public torch::nn::Module {
  public:
   FaceResnetBlockImpl(std::int64_t in, std::int64_t out, double dropout);
   torch::Tensor forward(const torch::Tensor& x, const PackedMeshes& packed);
-  // Of a batch that is filled up, every sum in Python's order. `mask`: bool [batch, 1, faces].
+  // Reference path: padded batch, operations in the order of the Python package. `mask`: bool
+  // [batch, 1, faces].
   torch::Tensor forward_reference(const torch::Tensor& x, const torch::Tensor& mask);
 
  private:
@@ -34,7 +35,7 @@ class FaceResnetBlockImpl : public torch::nn::Module {
   torch::Tensor excite(const torch::Tensor& x, const PackedMeshes& packed);
   torch::Tensor block_reference(torch::nn::Conv1d& conv, const torch::Tensor& x,
                                 const torch::Tensor& absent);
-  torch::Tensor factors(const torch::Tensor& mean);  // [meshes, channels]
+  torch::Tensor factors(const torch::Tensor& mean);  // [meshes, channels], the excitation gates
 
   double dropout_;
   torch::nn::Conv1d first_, second_, residual_{nullptr};

@@ -20,8 +20,8 @@ std::vector<std::array<std::int64_t, 2>> pairs_of_triangles(const torch::Tensor&
   return pairs;
 }
 
-// Pairs of quads that share two vertices: those of the triangles that their edges and diagonals
-// make, each with a corner that no other has.
+// Finds pairs of quads that share two vertices with the function for triangles: each quad is
+// replaced by six triangles, one per edge or diagonal, whose third corner is unique to the quad.
 std::vector<std::array<std::int64_t, 2>> pairs_of_quads(const torch::Tensor& faces) {
   const auto* corner = faces.data_ptr<std::int64_t>();
   std::vector<std::array<std::int64_t, 3>> list;

@@ -21,7 +21,7 @@ torch::Tensor discretize(const torch::Tensor& t, double low, double high, std::i
   return at.round().to(torch::kInt64).clamp(0, bins - 1);
 }
 
-// The weights of the bins around the right one, which is in the middle.
+// Gaussian weights of the neighbouring bins; the correct bin is in the middle.
 torch::Tensor blur_weights(double sigma) {
   if (!(sigma > 0)) return torch::ones({1});
   auto width = static_cast<std::int64_t>(std::ceil(sigma * 5));
@@ -38,10 +38,10 @@ std::vector<float> blur(double sigma) {
 }
 
 std::int64_t chunk_of(const torch::Tensor& on) {
-  return on.is_cuda() ? 16384 : 256;  // faces; few enough for a processor's cache
+  return on.is_cuda() ? 16384 : 256;  // faces per chunk; few enough for a processor's cache
 }
 
-// Logits of some faces against their blurred bins.
+// Cross entropy of the logits of some faces with their blurred bins.
 class BlurredTarget {
  public:
   BlurredTarget(const torch::Tensor& bins, std::int64_t count, const std::vector<float>& weights)
@@ -49,31 +49,32 @@ class BlurredTarget {
     const auto half = static_cast<std::int64_t>(weights.size()) / 2;
     for (std::int64_t k = -half; k <= half; ++k) {
       const torch::Tensor shifted = (bins + k).unsqueeze(-1);
-      const torch::Tensor there = shifted.ge(0).logical_and_(shifted.lt(count));
+      const torch::Tensor inside = shifted.ge(0).logical_and_(shifted.lt(count));
       at_.push_back(shifted.clamp(0, count - 1));
-      // Weight beyond the first and the last bin is lost.
-      share_.push_back(there.to(torch::kFloat32) * weights[static_cast<std::size_t>(k + half)]);
+      // Weight outside the first or last bin is dropped.
+      bin_weights_.push_back(inside.to(torch::kFloat32) *
+                             weights[static_cast<std::size_t>(k + half)]);
     }
   }
   torch::Tensor loss(const torch::Tensor& log_p) const {
     torch::Tensor sum = torch::zeros({}, log_p.options());
     for (std::size_t k = 0; k < at_.size(); ++k) {
-      sum -= (log_p.gather(-1, at_[k]) * share_[k]).sum();
+      sum -= (log_p.gather(-1, at_[k]) * bin_weights_[k]).sum();
     }
     return sum;
   }
-  // With respect to the logits; changes `log_p` into it.
+  // The gradient with respect to the logits. Overwrites `log_p` with it.
   torch::Tensor gradient(torch::Tensor& log_p) const {
-    torch::Tensor mass = share_[0].clone();
-    for (std::size_t k = 1; k < share_.size(); ++k) mass += share_[k];
+    torch::Tensor mass = bin_weights_[0].clone();
+    for (std::size_t k = 1; k < bin_weights_.size(); ++k) mass += bin_weights_[k];
     log_p.exp_().mul_(mass);
-    for (std::size_t k = 0; k < at_.size(); ++k) log_p.scatter_add_(-1, at_[k], -share_[k]);
+    for (std::size_t k = 0; k < at_.size(); ++k) log_p.scatter_add_(-1, at_[k], -bin_weights_[k]);
     return log_p;
   }
 
  private:
   std::vector<float> weights_;
-  std::vector<torch::Tensor> at_, share_;
+  std::vector<torch::Tensor> at_, bin_weights_;
 };
 
 class CoordinateLoss : public torch::autograd::Function<CoordinateLoss> {
@@ -124,8 +125,9 @@ FaceFeatures face_features(const torch::Tensor& corners, const MeshAutoencoderCo
   torch::NoGradGuard no_grad;
   constexpr double eps = 1e-5;
   const auto [low, high] = config.coor_continuous_range;
-  // Each corner beside the one before it. Angles are those of positions as seen from the origin,
-  // and all areas are the same, because the normals have been scaled: so the package has it.
+  // `before` is the preceding corner. Two faults of the package are reproduced: angles are between
+  // positions as seen from the origin, and all areas are equal because the normals are already
+  // normalized.
   const torch::Tensor before = corners.roll(1, 1);
   const torch::Tensor cosines = torch::einsum("...d,...d->...", {unit(corners), unit(before)});
   const torch::Tensor angles = cosines.clamp(-1 + eps, 1 - eps).arccos();
@@ -146,7 +148,7 @@ torch::Tensor undiscretize(const torch::Tensor& bins, const MeshAutoencoderConfi
 torch::Tensor coordinate_loss(const torch::Tensor& hidden, const torch::Tensor& weight,
                               const torch::Tensor& bias, const torch::Tensor& bins,
                               const MeshAutoencoderConfig& config) {
-  // In 32 bits, as log-probabilities are in Python.
+  // In float32, because the package computes log-probabilities in float32.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   return CoordinateLoss::apply(hidden.to(torch::kFloat32), weight, bias, bins,
                                config.num_discrete_coors, blur(config.bin_smooth_blur_sigma),

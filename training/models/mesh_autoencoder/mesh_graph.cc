@@ -22,7 +22,8 @@ RowLists::RowLists(const torch::Tensor& from, const torch::Tensor& to, std::int6
       by_row_(std::make_shared<const Lists>(lists(to, from, rows))),
       counts_(by_sum_->ends.diff().to(torch::kFloat32)) {}
 
-// A sum of listed rows is a bag of embeddings; its gradient is one along the lists' other way.
+// A sum of listed rows is an embedding_bag. The gradient is an embedding_bag over the transposed
+// lists.
 class RowLists::Sum : public torch::autograd::Function<RowLists::Sum> {
  public:
   static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& x,
@@ -66,28 +67,29 @@ SageConvImpl::SageConvImpl(std::int64_t in, std::int64_t out, const SageConvConf
   }
 }
 
-torch::Tensor SageConvImpl::said(const torch::Tensor& x) {
+torch::Tensor SageConvImpl::messages_of(const torch::Tensor& x) {
   return project_ ? project(project_, x).relu() : x;
 }
 
 torch::Tensor SageConvImpl::forward(const torch::Tensor& x, const RowLists& neighbours) {
-  return combined(config_.aggr == "mean" ? neighbours.mean(said(x)) : neighbours.sum(said(x)), x);
+  return combined(
+      config_.aggr == "mean" ? neighbours.mean(messages_of(x)) : neighbours.sum(messages_of(x)), x);
 }
 
 torch::Tensor SageConvImpl::forward_reference(const torch::Tensor& x, const torch::Tensor& from,
                                               const torch::Tensor& to) {
-  const torch::Tensor messages = said(x).index_select(0, from);
-  torch::Tensor heard = torch::zeros({x.size(0), messages.size(1)}, x.options())
-                            .scatter_add(0, to.unsqueeze(1).expand_as(messages), messages);
+  const torch::Tensor messages = messages_of(x).index_select(0, from);
+  torch::Tensor aggregated = torch::zeros({x.size(0), messages.size(1)}, x.options())
+                                 .scatter_add(0, to.unsqueeze(1).expand_as(messages), messages);
   if (config_.aggr == "mean") {
     const torch::Tensor count = torch::bincount(to, {}, x.size(0)).to(x.scalar_type()).clamp_min(1);
-    heard = heard / count.unsqueeze(1).expand_as(heard);
+    aggregated = aggregated / count.unsqueeze(1).expand_as(aggregated);
   }
-  return combined(heard, x);
+  return combined(aggregated, x);
 }
 
-torch::Tensor SageConvImpl::combined(const torch::Tensor& heard, const torch::Tensor& x) {
-  torch::Tensor y = project(left_, heard);
+torch::Tensor SageConvImpl::combined(const torch::Tensor& aggregated, const torch::Tensor& x) {
+  torch::Tensor y = project(left_, aggregated);
   if (right_) y = y + project(right_, x);
   if (!config_.normalize) return y;
   return torch::nn::functional::normalize(y, torch::nn::functional::NormalizeFuncOptions().dim(-1));

@@ -64,7 +64,8 @@ class Attention : public DecoderLayer {
   bool attends() const override { return true; }
 
   torch::Tensor forward(const torch::Tensor& x, const LayerInput& input) override {
-    torch::Tensor out = all_at_once(input) ? attend_at_once(x, input) : attend_apart(x, input);
+    torch::Tensor out =
+        fuses_qkv(input) ? attend_fused_qkv(x, input) : attend_separate_qkv(x, input);
     if (head_scale_.defined()) out = out * head_scale_.transpose(1, 2);
     out = out.flatten(2);
     if (to_gate_) out = out * to_gate_->forward(x).sigmoid();
@@ -76,53 +77,56 @@ class Attention : public DecoderLayer {
     return factor.defined() ? x * factor : x;
   }
 
-  // [batch, heads, length, channels], as they are compared.
-  torch::Tensor compared(const torch::Tensor& x, const torch::Tensor& factor,
-                         const LayerInput& input) const {
+  // Applies qk-norm and rotary embeddings. [batch, heads, length, channels]
+  torch::Tensor normed_and_rotated(const torch::Tensor& x, const torch::Tensor& factor,
+                                   const LayerInput& input) const {
     const torch::Tensor y = arguments_.attn_qk_norm ? scaled(to_unit_length(x), factor) : x;
-    return cross_ ? y : input.positions.turned(y);
+    return cross_ ? y : input.positions.rotated(y);
   }
 
-  // Queries, keys and values come out of one product; for one token more in a cache it would take
-  // longer to put their weights side by side.
-  bool all_at_once(const LayerInput& input) const {
+  // Whether queries, keys and values are computed by one matrix product. With a KV cache there is
+  // only one token, and concatenating the weights would take longer than the product.
+  bool fuses_qkv(const LayerInput& input) const {
     return !cross_ && !options_.reference && input.cache == nullptr;
   }
 
-  // [batch, length, heads, channels]
-  torch::Tensor attend_at_once(const torch::Tensor& x, const LayerInput& input) {
+  // Returns [batch, length, heads, channels].
+  torch::Tensor attend_fused_qkv(const torch::Tensor& x, const LayerInput& input) {
     const torch::Tensor weights = torch::cat({to_q_->weight, to_k_->weight, to_v_->weight});
     torch::Tensor qkv = linear_product(x, weights).unflatten(-1, {-1, options_.dim_head});
-    const bool as_they_are = !arguments_.attn_qk_norm && !input.positions.cosine.defined();
-    const bool apart = !causal_ || input.mask.defined() || input.positions.bias.defined() ||
-                       dropout() > 0 || !short_enough(qkv, x.size(1), memories_);
-    if (as_they_are && !apart) return attend_shortly(qkv);
+    const bool unchanged = !arguments_.attn_qk_norm && !input.positions.cosine.defined();
+    const bool needs_general_attention = !causal_ || input.mask.defined() ||
+                                         input.positions.bias.defined() || dropout() > 0 ||
+                                         !short_enough(qkv, x.size(1), memories_);
+    if (unchanged && !needs_general_attention) return attend_short(qkv);
     const std::vector<torch::Tensor> parts =
         qkv.transpose(1, 2).split_with_sizes({options_.heads, kv_heads_, kv_heads_}, 1);
-    const torch::Tensor q = compared(parts[0], query_scale_, input);
-    const torch::Tensor k = compared(parts[1], key_scale_, input);
-    if (!apart) return attend_shortly(torch::cat({q, k, parts[2]}, 1).transpose(1, 2));
+    const torch::Tensor q = normed_and_rotated(parts[0], query_scale_, input);
+    const torch::Tensor k = normed_and_rotated(parts[1], key_scale_, input);
+    if (!needs_general_attention) {
+      return attend_short(torch::cat({q, k, parts[2]}, 1).transpose(1, 2));
+    }
     return attend(q, {k, parts[2]}, input).transpose(1, 2);
   }
 
-  torch::Tensor attend_shortly(const torch::Tensor& qkv) const {
+  torch::Tensor attend_short(const torch::Tensor& qkv) const {
     return short_attention(qkv, memory_keys(), memory_values_, options_.heads, scale());
   }
 
-  torch::Tensor attend_apart(const torch::Tensor& x, const LayerInput& input) {
+  torch::Tensor attend_separate_qkv(const torch::Tensor& x, const LayerInput& input) {
     const torch::Tensor q = to_q_->forward(x).unflatten(-1, {options_.heads, -1}).transpose(1, 2);
-    return attend(compared(q, query_scale_, input), keys_and_values(x, input), input)
+    return attend(normed_and_rotated(q, query_scale_, input), keys_and_values(x, input), input)
         .transpose(1, 2);
   }
 
-  // Of x or of the text, after those in the cache. The text's stay as they are.
+  // Keys and values of x, appended to the cache, or of the text, computed once.
   AttentionCache keys_and_values(const torch::Tensor& x, const LayerInput& input) {
     if (cross_ && input.cache != nullptr && input.cache->keys.defined()) return *input.cache;
     const torch::Tensor& from = cross_ ? input.context.embeds : x;
     auto heads = [&](const torch::Tensor& t) {
       return t.unflatten(-1, {kv_heads_, -1}).transpose(1, 2);
     };
-    AttentionCache seen{compared(heads(to_k_->forward(from)), key_scale_, input),
+    AttentionCache seen{normed_and_rotated(heads(to_k_->forward(from)), key_scale_, input),
                         heads(to_v_->forward(from))};
     if (input.cache == nullptr) return seen;
     if (input.cache->keys.defined()) {
@@ -138,7 +142,7 @@ class Attention : public DecoderLayer {
     return scaled(to_unit_length(memory_keys_), key_scale_);
   }
 
-  // The learned ones stand first. Fewer heads of keys serve several of queries.
+  // Prepends the learned keys or values. Repeats key heads if there are fewer than query heads.
   torch::Tensor with_memory(const torch::Tensor& seen, const torch::Tensor& memory) const {
     torch::Tensor all = seen;
     if (memory.defined()) {
@@ -148,7 +152,7 @@ class Attention : public DecoderLayer {
     return all.repeat({1, options_.heads / kv_heads_, 1, 1});
   }
 
-  // True where a query may look, or undefined: everywhere.
+  // True where a query may attend; undefined: everywhere.
   torch::Tensor allowed(const torch::Tensor& mask, std::int64_t queries, std::int64_t keys,
                         const torch::Device& device) const {
     torch::Tensor where;
@@ -168,8 +172,8 @@ class Attention : public DecoderLayer {
                                    : 1 / std::sqrt(static_cast<double>(options_.dim_head));
   }
 
-  // Without a mask, so that nothing is computed of what comes later: queries of zeros before the
-  // others see the learned keys, one more each, and the first token all of them and itself.
+  // Uses the fused causal attention, which skips masked keys. Its causal mask is square, so zero
+  // queries for the learned keys are prepended and their outputs dropped.
   torch::Tensor attend_to_earlier(const torch::Tensor& q, const torch::Tensor& k,
                                   const torch::Tensor& v) const {
     const torch::Tensor more = memories_ > 0 ? torch::pad(q, {0, 0, memories_, 0}) : q;
@@ -198,10 +202,10 @@ class Attention : public DecoderLayer {
           where.defined() ? std::optional(where) : std::nullopt;
       return at::scaled_dot_product_attention(q, k, v, mask_or_bias, dropout(), false, scale());
     }
-    torch::Tensor alike = torch::matmul(q, k.transpose(-2, -1)) * scale();
-    if (more.defined()) alike = alike + more;
-    if (where.defined()) alike = alike.masked_fill(where.logical_not(), lowest());
-    torch::Tensor weights = alike.softmax(-1);
+    torch::Tensor logits = torch::matmul(q, k.transpose(-2, -1)) * scale();
+    if (more.defined()) logits = logits + more;
+    if (where.defined()) logits = logits.masked_fill(where.logical_not(), lowest());
+    torch::Tensor weights = logits.softmax(-1);
     if (dropout() > 0) weights = torch::dropout(weights, dropout(), true);
     return torch::matmul(weights, v);
   }

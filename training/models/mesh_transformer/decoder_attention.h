@@ -1,5 +1,4 @@
-// The layers of attention of a decoder, and what all its layers have in common. Private to
-// training/models.
+// The attention layers of a decoder, and the base class of its layers. Private to training/models.
 #pragma once
 
 #include "decoder_layers.h"
@@ -10,11 +9,11 @@
 
 namespace millrace {
 
-// What a layer is given besides x.
+// Inputs of a layer besides x.
 struct LayerInput {
   const Positions& positions;
   const DecoderContext& context;
-  const torch::Tensor& mask;  // of the keys
+  const torch::Tensor& mask;  // bool [batch, keys], or undefined: all keys are valid
   AttentionCache* cache;
 };
 
@@ -24,7 +23,7 @@ class DecoderLayer : public torch::nn::Module {
   virtual bool attends() const { return false; }
 };
 
-// Over what came before, or over a text (`cross`).
+// Causal self-attention, or cross-attention to a text (`cross`).
 std::shared_ptr<DecoderLayer> make_attention(const DecoderOptions& options, bool cross);
 
 torch::nn::Linear decoder_linear(std::int64_t in, std::int64_t out, bool bias = false);

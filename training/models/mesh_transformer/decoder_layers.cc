@@ -16,7 +16,7 @@ namespace nn = torch::nn;
 
 namespace {
 
-// A LayerNorm without a bias, or one of the norms that take the length alone.
+// LayerNorm without a bias, ScaleNorm, or one of the RMS norms.
 class Norm : public nn::Module {
  public:
   Norm(const DecoderArguments& arguments, std::int64_t dim, bool reference)
@@ -106,7 +106,7 @@ class FeedForward : public DecoderLayer {
   std::shared_ptr<Norm> norm_;
 };
 
-// A layer between its norms, added to what came in.
+// Norm, layer, optional norm, residual connection.
 class Block : public DecoderLayer {
  public:
   Block(const DecoderOptions& options, std::shared_ptr<DecoderLayer> layer)
@@ -171,8 +171,9 @@ torch::Tensor DecoderLayers::forward(const torch::Tensor& x, const DecoderContex
   torch::Tensor y = x;
   std::size_t next = 0;
   for (const auto& layer : layers_) {
-    AttentionCache* its = cache != nullptr && layer->attends() ? &(*cache)[next++] : nullptr;
-    y = layer->forward(y, {where, context, mask, its});
+    AttentionCache* layer_cache =
+        cache != nullptr && layer->attends() ? &(*cache)[next++] : nullptr;
+    y = layer->forward(y, {where, context, mask, layer_cache});
   }
   return std::static_pointer_cast<Norm>(final_norm_)->forward(y);
 }

@@ -1,5 +1,5 @@
-// The stack of attention and feed-forward layers that MeshGPT's transformer decodes with: the
-// Decoder of x-transformers 1.29.2, with its names of tensors. Private to training/models.
+// The transformer layers of MeshGPT's decoders: the Decoder of x-transformers 1.29.2, with its
+// parameter names. Private to training/models.
 #pragma once
 
 #include "decoder_positions.h"
@@ -19,20 +19,21 @@ struct DecoderOptions {
   DecoderArguments arguments{};
   std::int64_t dim = 0, depth = 0, heads = 0, dim_head = 0;
   double dropout = 0;
-  bool flash = true;       // torch's fused attention: the same sums in another order
+  bool flash = true;       // torch's fused attention: equal up to rounding
   bool causal = true;      // false: an encoder
-  bool reference = false;  // every operation as the package has it, and in its order
-  // With a text to attend to: its channels, or 0; and the learned keys and values before it.
+  bool reference = false;  // reference path: operations in the order of the Python package
+  // Channels of the text for cross-attention, or 0; and the number of learned keys and values
+  // before the text's.
   std::int64_t cross_dim = 0, cross_num_mem_kv = 0;
 };
 
-// Keys and values of what was decoded before, one pair for each attention.
+// KV cache: the keys and values of the earlier tokens of one attention layer.
 struct AttentionCache {
   torch::Tensor keys, values;  // [batch, heads, length, channels]
 };
 using DecoderCache = std::vector<AttentionCache>;
 
-// What the cross attention looks at. `mask` [batch, length]: true where it may.
+// What cross-attention attends to. `mask` [batch, length]: false for padding.
 struct DecoderContext {
   torch::Tensor embeds, mask;
 };
@@ -43,8 +44,8 @@ class DecoderLayers : public torch::nn::Module {
  public:
   explicit DecoderLayers(const DecoderOptions& options);
   ~DecoderLayers() override;
-  // `x` [batch, length, dim]. With a cache, x is what follows what the cache has seen, and is added
-  // to it. `mask` [batch, length], for encoders: false where nothing is.
+  // `x`: [batch, length, dim]. With a cache, x continues the tokens in the cache and is appended to
+  // it. `mask` [batch, length], for encoders only: false for padding.
   torch::Tensor forward(const torch::Tensor& x, const DecoderContext& context = {},
                         DecoderCache* cache = nullptr, const torch::Tensor& mask = {});
 

@@ -13,7 +13,8 @@ namespace nn = torch::nn;
 
 namespace {
 
-// As ALiBi has them: powers of 2, and every other one of twice as many for the rest.
+// ALiBi slopes: powers of 2; if `heads` is not a power of 2, the rest are every other slope of the
+// next power of 2.
 std::vector<double> slopes_of(std::int64_t heads) {
   auto powers = [](std::int64_t n) {
     const double ratio = std::pow(2, -std::pow(2, -(std::log2(static_cast<double>(n)) - 3)));
@@ -29,7 +30,7 @@ std::vector<double> slopes_of(std::int64_t heads) {
   return slopes;
 }
 
-// The bucket of each distance back, as T5 has them: exact when near, logarithmic when far.
+// T5's buckets of distances: exact for small distances, logarithmic for large ones.
 torch::Tensor buckets_of(const torch::Tensor& distance, const DecoderArguments& arguments) {
   const std::int64_t buckets = arguments.rel_pos_num_buckets, exact = buckets / 2;
   const torch::Tensor back = distance.clamp_min(0);
@@ -52,7 +53,7 @@ torch::Tensor inverse_frequencies(const DecoderArguments& arguments, std::int64_
 
 }  // namespace
 
-torch::Tensor Positions::turned(const torch::Tensor& x) const {
+torch::Tensor Positions::rotated(const torch::Tensor& x) const {
   if (!cosine.defined()) return x;
   const std::int64_t turning = cosine.size(-1);
   const torch::Tensor part = x.slice(-1, 0, turning);
@@ -69,7 +70,7 @@ void DecoderPositions::register_in(nn::Module& decoder) {
   if (arguments_.rel_pos_bias) {
     const nn::Embedding bias(arguments_.rel_pos_num_buckets, heads_);
     decoder.register_module("rel_pos", named({{"relative_attention_bias", bias.ptr()}}));
-    relative_bias_ = bias->weight;  // parameters stay the same objects
+    relative_bias_ = bias->weight;  // shares the parameter
   } else if (arguments_.alibi_pos_bias) {
     const std::vector<double> slopes = slopes_of(arguments_.alibi_num_heads.value_or(heads_));
     slopes_ = torch::tensor(slopes).to(torch::kFloat32);

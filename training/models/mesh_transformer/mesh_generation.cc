@@ -1,4 +1,4 @@
-// How the mesh transformer writes meshes.
+// Autoregressive generation of meshes.
 #include "mesh_transformer_parts.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr double never = -std::numeric_limits<double>::infinity();
 
-torch::Tensor best_k(const torch::Tensor& logits, const MeshGenerateOptions& options) {
+torch::Tensor keep_top_k(const torch::Tensor& logits, const MeshGenerateOptions& options) {
   const std::int64_t all = logits.size(-1);
   std::int64_t k = options.k;
   if (k == 0) {
@@ -28,8 +28,8 @@ torch::Tensor best_k(const torch::Tensor& logits, const MeshGenerateOptions& opt
   return torch::full_like(logits, never).scatter(1, places, values);
 }
 
-// The likeliest codes, up to and with the one that passes the threshold.
-torch::Tensor likeliest(const torch::Tensor& logits, double threshold) {
+// Top-p: keeps the most likely codes, up to and including the one that exceeds the threshold.
+torch::Tensor keep_top_p(const torch::Tensor& logits, double threshold) {
   const auto [sorted, places] = logits.sort(-1, /*descending=*/true);
   const torch::Tensor sums = sorted.softmax(-1).cumsum(-1);
   const torch::Tensor beyond = torch::pad(sums > threshold, {1, -1});
@@ -37,16 +37,16 @@ torch::Tensor likeliest(const torch::Tensor& logits, double threshold) {
   return kept.scatter(1, places, kept);
 }
 
-torch::Tensor chosen(const torch::Tensor& logits, const MeshGenerateOptions& options,
-                     std::optional<at::Generator>& generator) {
+torch::Tensor sample_code(const torch::Tensor& logits, const MeshGenerateOptions& options,
+                          std::optional<at::Generator>& generator) {
   torch::Tensor left = logits;
-  if (options.filter == CodeFilter::top_k) left = best_k(logits, options);
-  if (options.filter == CodeFilter::top_p) left = likeliest(logits, options.top_p);
+  if (options.filter == CodeFilter::top_k) left = keep_top_k(logits, options);
+  if (options.filter == CodeFilter::top_p) left = keep_top_p(logits, options.top_p);
   if (options.temperature == 0) return left.argmax(-1, /*keepdim=*/true);
   return (left / options.temperature).softmax(-1).multinomial(1, false, generator);
 }
 
-// Puts the mode of a model back.
+// RAII guard: eval mode; restores the mode.
 class InEvalMode {
  public:
   explicit InEvalMode(torch::nn::Module& model)
@@ -64,17 +64,22 @@ class InEvalMode {
 
 void check_options(const MeshGenerateOptions& options) {
   auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
-  if (options.temperature < 0) refuse("the temperature cannot be below 0");
-  if (options.cond_scale < 1) refuse("cond_scale must be 1 or more");
+  if (options.temperature < 0) {
+    refuse(c10::str("temperature must be at least 0, but is ", options.temperature));
+  }
+  if (options.cond_scale < 1) {
+    refuse(c10::str("cond_scale must be at least 1, but is ", options.cond_scale));
+  }
   if (options.k < 0 || options.top_k_share <= 0 || options.top_k_share > 1 || options.top_p <= 0 ||
       options.top_p > 1) {
-    refuse("top_k and top_p keep a share of the codes, above 0 and at most 1");
+    refuse("top_k_share and top_p must be above 0 and at most 1, and k at least 0");
   }
 }
 
 }  // namespace
 
-// All that is known so far, for the first time: [batch, codebook_size + 1].
+// Logits for the next code, [batch, codebook_size + 1]. Processes the whole prompt and fills the
+// caches.
 torch::Tensor MeshTransformerImpl::first_logits(const torch::Tensor& codes, const Text& text,
                                                 State& state) {
   const torch::Tensor fine = fine_tokens(codes, text, &state);
@@ -83,7 +88,7 @@ torch::Tensor MeshTransformerImpl::first_logits(const torch::Tensor& codes, cons
   return to_logits_->forward(made.select(1, -1));
 }
 
-// One code more than the state has seen.
+// Logits for the next code. Processes one code; the caches hold the codes before it.
 torch::Tensor MeshTransformerImpl::next_logits(const torch::Tensor& codes, const Text& text,
                                                State& state) {
   const std::int64_t length = codes.size(1), each = config_.codes_of_face();
@@ -136,11 +141,11 @@ torch::Tensor MeshTransformerImpl::generate(const MeshGenerateOptions& options) 
       const torch::Tensor null = last_logits(codes, no_text, options.cache_kv ? &without : nullptr);
       logits = null + (logits - null) * options.cond_scale;
     }
-    // A mesh ends after a whole face.
+    // A mesh can end only after a whole face.
     if (length == 0 || length % config_.codes_of_face() != 0) {
       logits.select(1, -1).fill_(std::numeric_limits<float>::lowest());
     }
-    codes = torch::cat({codes, chosen(logits, options, generator)}, 1);
+    codes = torch::cat({codes, sample_code(logits, options, generator)}, 1);
     if (codes.eq(config_.end_of_mesh()).any(1).all().item<bool>()) break;
     if (options.on_code && !options.on_code(length + 1)) break;
   }

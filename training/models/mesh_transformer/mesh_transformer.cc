@@ -40,7 +40,8 @@ GateLoopOrder loop_order(const MeshTransformerConfig& config, bool heinsen) {
   return heinsen ? GateLoopOrder::heinsen : GateLoopOrder::pairs;
 }
 
-// What `n` codes from `first` on have of items that follow each other, `each` codes long, for ever.
+// For codes `first` to `first` + n - 1: a repeating sequence of `items`, where each item covers
+// `each` codes.
 torch::Tensor cycle(const torch::Tensor& items, std::int64_t each, std::int64_t first,
                     std::int64_t n) {
   const torch::Tensor at = torch::arange(first, first + n, torch::device(items.device()));
@@ -66,7 +67,7 @@ MeshTransformerImpl::MeshTransformerImpl(const MeshTransformerConfig& config,
   token_embed_ = register_module("token_embed", nn::Embedding(config_.codebook_size + 1, dim));
   abs_pos_emb_ = register_module("abs_pos_emb", nn::Embedding(config_.max_seq_len, dim));
   if (config_.condition_on_text) {
-    // In Python what the text model gives goes through it before it is cached.
+    // In the package the text model's output passes through this layer before it is cached.
     to_latent_ = nn::Linear(config_.dim_text, config_.dim_text);
     register_module("conditioner", named({{"to_latent_dims", named({{"0", to_latent_.ptr()}})}}));
     to_sos_text_cond_ = register_module("to_sos_text_cond", nn::Linear(config_.dim_text, dim));
@@ -84,7 +85,7 @@ MeshTransformerImpl::MeshTransformerImpl(const MeshTransformerConfig& config,
                                 config_.gateloop_use_heinsen);
   decoder_ =
       register_module("decoder", std::make_shared<DecoderLayers>(decoder_options(config_, false)));
-  // The package forgets to tell this one, which is heinsen's by default.
+  // The package does not pass use_heinsen to the fine block, whose default is true.
   fine_gateloop_ = gate_loops("fine_gateloop_block", config_.fine_pre_gateloop_depth, true);
   fine_decoder_ = register_module("fine_decoder",
                                   std::make_shared<DecoderLayers>(decoder_options(config_, true)));
@@ -107,7 +108,7 @@ std::vector<torch::Tensor> MeshTransformerImpl::trained_parameters() const {
 
 torch::Tensor MeshTransformerImpl::embed_texts(const std::vector<std::string>& texts) {
   if (!text_encoder_) {
-    throw Error("this mesh transformer has no text encoder: it needs texts as embeddings")
+    throw Error("this mesh transformer has no text encoder; pass text_embeds instead of texts")
         .kind(ErrorKind::usage);
   }
   const TextEncoder::Encoded encoded = text_encoder_->forward(texts);
@@ -118,18 +119,17 @@ MeshTransformerImpl::Text MeshTransformerImpl::text_of(const torch::Tensor& text
                                                        std::int64_t batch, double drop) {
   if (!config_.condition_on_text) {
     if (text_embeds.defined()) {
-      throw Error("this mesh transformer was made without condition_on_text, but is given texts")
-          .kind(ErrorKind::usage);
+      throw Error("text_embeds are given, but condition_on_text is false").kind(ErrorKind::usage);
     }
     return {};
   }
   if (!text_embeds.defined()) {
-    throw Error("this mesh transformer needs a text with every mesh").kind(ErrorKind::usage);
+    throw Error("condition_on_text is true, but text_embeds are not given").kind(ErrorKind::usage);
   }
   if (text_embeds.dim() != 3 || text_embeds.size(0) != batch ||
       text_embeds.size(2) != config_.dim_text) {
-    throw Error(c10::str("the texts of ", batch, " meshes are to be ", batch, " by words by ",
-                         config_.dim_text, ", but are ", text_embeds.sizes()))
+    throw Error(c10::str("text_embeds must have the shape [", batch, ", words, ", config_.dim_text,
+                         "], but have the shape ", text_embeds.sizes()))
         .kind(ErrorKind::usage);
   }
   torch::Tensor mask = text_embeds.ne(0).any(-1);
@@ -168,8 +168,8 @@ torch::Tensor MeshTransformerImpl::face_tokens(const torch::Tensor& embedded_cod
   return face_norm_->forward(projected);
 }
 
-// What the fine decoder sees: before each face what the coarse one made of those before it, then
-// the codes of the face but for the last. [batch, length + 1, dim]
+// The input of the fine decoder, [batch, length + 1, dim]. Each face is one output of the coarse
+// decoder, computed from the faces before it, then all codes of the face except the last.
 torch::Tensor MeshTransformerImpl::fine_tokens(const torch::Tensor& codes, const Text& text,
                                                State* state) {
   const std::int64_t length = codes.size(1), each = config_.codes_of_face();
@@ -196,9 +196,10 @@ torch::Tensor MeshTransformerImpl::all_logits(const torch::Tensor& codes, const 
   const std::int64_t length = codes.size(1), each = config_.codes_of_face();
   const std::int64_t faces = length / each + 1;
   const torch::Tensor fine = fine_tokens(codes, text, nullptr);
-  const torch::Tensor apart =
+  const torch::Tensor by_face =
       torch::pad(fine, {0, 0, 0, faces * each - length - 1}).reshape({-1, each, config_.dim});
-  const torch::Tensor made = fine_decoder_->forward(apart).reshape({-1, faces * each, config_.dim});
+  const torch::Tensor made =
+      fine_decoder_->forward(by_face).reshape({-1, faces * each, config_.dim});
   return to_logits_->forward(made.slice(1, 0, length + 1));
 }
 
@@ -207,9 +208,8 @@ torch::Tensor MeshTransformerImpl::flattened(const torch::Tensor& codes) const {
   if (flat.size(1) > config_.max_seq_len) {
     throw Error(c10::str("a mesh of ", flat.size(1), " codes (",
                          flat.size(1) / config_.codes_of_face(),
-                         " faces) is too long for this mesh transformer, which takes ",
-                         config_.max_seq_len))
-        .hint("Leave such meshes out, or train with a greater max_seq_len");
+                         " faces) is too long; max_seq_len is ", config_.max_seq_len))
+        .hint("Remove long meshes, or train with a larger max_seq_len");
   }
   return flat;
 }
@@ -238,7 +238,7 @@ torch::Tensor MeshTransformerImpl::loss(const torch::Tensor& codes,
                           F::CrossEntropyFuncOptions().ignore_index(config_.pad_id));
 }
 
-// Nothing is computed for what only fills a row up, once the coarse decoder is done.
+// Computes the loss without running the fine decoder on padding.
 torch::Tensor MeshTransformerImpl::packed_loss(const torch::Tensor& codes,
                                                const torch::Tensor& lengths, const Text& text) {
   const std::int64_t each = config_.codes_of_face();
@@ -246,28 +246,30 @@ torch::Tensor MeshTransformerImpl::packed_loss(const torch::Tensor& codes,
   const std::int64_t longest = on_cpu.max().item<std::int64_t>();
   const torch::Tensor fine = fine_tokens(codes.slice(1, 0, longest), text, nullptr);
   const std::int64_t faces = longest / each + 1;
-  const torch::Tensor apart =
+  const torch::Tensor by_face =
       torch::pad(fine, {0, 0, 0, faces * each - longest - 1}).reshape({-1, each, config_.dim});
-  // Which faces of [rows * faces], and which codes of those, have a label.
+  // Which faces of [rows * faces] have labels, and which of their codes.
   const torch::Tensor at = torch::arange(faces * each).unsqueeze(0);
   const torch::Tensor labelled = at.le(on_cpu.unsqueeze(1)).view({-1, each});
   const torch::Tensor used = labelled.any(1).nonzero().flatten();
   const torch::Tensor picked = labelled.index_select(0, used).flatten().nonzero().flatten();
-  auto there = [&](const torch::Tensor& t) { return t.to(codes.device()); };
+  auto on_device = [&](const torch::Tensor& t) { return t.to(codes.device()); };
   const torch::Tensor some =
-      used.size(0) < apart.size(0) ? apart.index_select(0, there(used)) : apart;
+      used.size(0) < by_face.size(0) ? by_face.index_select(0, on_device(used)) : by_face;
   const torch::Tensor made = fine_decoder_->forward(some).flatten(0, 1);
   torch::Tensor labels = torch::pad(codes.slice(1, 0, longest), {0, 1}, "constant",
                                     static_cast<double>(config_.pad_id));
   labels = labels.scatter(1, lengths.unsqueeze(1), config_.end_of_mesh());
   labels = torch::pad(labels, {0, faces * each - longest - 1}).view({-1, each});
-  labels = labels.index_select(0, there(used)).flatten().index_select(0, there(picked));
-  // Rows of a multiple of 16 are multiplied in half the time; codes and the end are one more than
-  // a power of 2. What fills them up is never likely.
+  labels = labels.index_select(0, on_device(used)).flatten().index_select(0, on_device(picked));
+  // Pads the logits to a multiple of 16: codebook_size + 1 is usually one more than a power of 2,
+  // and the aligned product takes half the time. The padding has a bias of -1e30, so it does not
+  // change the softmax.
   const std::int64_t more = (16 - to_logits_->weight.size(0) % 16) % 16;
   const torch::Tensor weight = torch::pad(to_logits_->weight, {0, 0, 0, more});
   const torch::Tensor bias = torch::pad(to_logits_->bias, {0, more}, "constant", -1e30);
-  const torch::Tensor logits = linear_product(made.index_select(0, there(picked)), weight, bias);
+  const torch::Tensor logits =
+      linear_product(made.index_select(0, on_device(picked)), weight, bias);
   return F::cross_entropy(logits, labels);
 }
 

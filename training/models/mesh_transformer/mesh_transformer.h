@@ -1,6 +1,6 @@
-// MeshGPT's transformer: writes a mesh as the codes of its autoencoder, face by face, with or
-// without a text that it is to show. A coarse decoder goes from face to face, a fine one over the
-// codes within a face. Tensors have the names of meshgpt-pytorch 1.2.2.
+// MeshGPT's transformer: generates meshes as codes of the mesh autoencoder, face by face,
+// optionally conditioned on text. A coarse decoder runs over faces, a fine decoder over the codes
+// of a face. Parameter names are those of meshgpt-pytorch 1.2.2.
 //
 //   MeshTransformer model(MeshTransformerConfig{.codebook_size = 1024, .dim = 128});
 //   model->loss(codes).backward();                       // int64 [batch, length], padded with -1
@@ -34,47 +34,50 @@ class TextEncoder;
 enum class CodeFilter : std::uint8_t { none, top_k, top_p };
 
 struct MeshGenerateOptions {
-  torch::Tensor prompt{};       // [batch, length] codes to go on from, or undefined
-  std::int64_t batch_size = 0;  // 0: that of the prompt, or of the texts, or 1
+  torch::Tensor prompt{};       // [batch, length] codes to continue, or undefined
+  std::int64_t batch_size = 0;  // 0: rows of the prompt, or of the texts, or 1
   CodeFilter filter = CodeFilter::top_k;
-  double top_k_share = 0.1;  // top_k keeps this share of all codes, or the best `k` of them
+  // The filter top_k keeps this fraction of the codes, or the best `k` if k is above 0.
+  double top_k_share = 0.1;
   std::int64_t k = 0;
-  double top_p = 0.9;                   // top_p keeps the likeliest codes until they have so much
-  double temperature = 1;               // 0: the likeliest code
-  torch::Tensor text_embeds{};          // [batch, words, dim_text]; rows of zeros do not count
-  double cond_scale = 1;                // above 1: more of what the text makes likelier
-  bool cache_kv = true;                 // false: everything again for every code, as a check
-  std::int64_t max_seq_len = 0;         // 0: the model's
-  std::optional<std::uint64_t> seed{};  // of what is drawn; else torch's generator goes on
-  std::function<bool(std::int64_t)> on_code{};  // told of each length; false ends it there
+  double top_p = 0.9;      // top_p keeps the most likely codes until their probability exceeds this
+  double temperature = 1;  // 0: always the most likely code
+  torch::Tensor text_embeds{};   // [batch, words, dim_text]; rows of zeros are padding
+  double cond_scale = 1;         // guidance scale; 1 disables guidance
+  bool cache_kv = true;          // false: recompute the whole prefix for every code (for tests)
+  std::int64_t max_seq_len = 0;  // 0: the model's max_seq_len
+  std::optional<std::uint64_t> seed{};  // of sampling; default: torch's global generator
+  // Called with the length after each code; generation stops if it returns false.
+  std::function<bool(std::int64_t)> on_code{};
 };
 
 class MeshTransformerImpl : public torch::nn::Module {
  public:
-  // `autoencoder`, if given, stands under its name in the state, and is never trained.
+  // `autoencoder`, if given, is registered as "autoencoder" and frozen.
   explicit MeshTransformerImpl(const MeshTransformerConfig& config,
                                const std::shared_ptr<torch::nn::Module>& autoencoder = nullptr);
   ~MeshTransformerImpl() override;
 
   const MeshTransformerConfig& config() const { return config_; }
-  // Those that are trained, in the order in which optimizers in Python have them.
+  // In the order of the Python optimizers' parameters.
   std::vector<torch::Tensor> trained_parameters() const;
   void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
 
-  // The mean cross entropy of every code and of the end of each mesh. `codes` [batch, length] (or
-  // with more dimensions, flattened), padded with pad_id. Texts are dropped at random in training.
+  // Mean cross entropy of all codes and of the end of each mesh. `codes`: [batch, length], padded
+  // with pad_id; further dimensions are flattened. In training, texts are dropped at random.
   torch::Tensor loss(const torch::Tensor& codes, const torch::Tensor& text_embeds = {});
-  // Of what may follow each of the codes, and of the first: [batch, length + 1, codebook_size + 1].
+  // Logits for each code and for the code after the last: [batch, length + 1, codebook_size + 1].
   torch::Tensor logits(const torch::Tensor& codes, const torch::Tensor& text_embeds = {},
                        double cond_scale = 1);
-  // Meshes until each has ended: [batch, length] codes, after a mesh's end pad_id.
+  // Generates until all meshes have ended. Returns [batch, length] codes, padded with pad_id.
   torch::Tensor generate(const MeshGenerateOptions& options = {});
-  // By the text encoder inside: [texts, words, dim_text]. Throws an Error if there is none.
+  // Embeds texts with the model's text encoder: [texts, words, dim_text]. Throws an Error if there
+  // is none.
   torch::Tensor embed_texts(const std::vector<std::string>& texts);
 
  private:
-  struct Text;   // what a batch is conditioned on
-  struct State;  // what was seen while a mesh is generated
+  struct Text;   // text condition of a batch
+  struct State;  // KV caches and recurrent states of a generation
 
   torch::Tensor flattened(const torch::Tensor& codes) const;
   Text text_of(const torch::Tensor& text_embeds, std::int64_t batch, double drop);
@@ -87,7 +90,7 @@ class MeshTransformerImpl : public torch::nn::Module {
                             const Text& text);
   torch::Tensor first_logits(const torch::Tensor& codes, const Text& text, State& state);
   torch::Tensor next_logits(const torch::Tensor& codes, const Text& text, State& state);
-  // Of what follows the last code; without a state everything is computed again.
+  // Logits for the next code. Without a KV cache (`state` is null) the whole prefix is recomputed.
   torch::Tensor last_logits(const torch::Tensor& codes, const Text& text, State* state);
 
   MeshTransformerConfig config_;

@@ -18,7 +18,7 @@ void refuse_unknown(const json& object, const Arguments& known, const std::set<s
 }
 
 DecoderArguments decoder_of(const json& object) {
-  if (!object.is_object()) throw_usage_error("attn_kwargs is no JSON object");
+  if (!object.is_object()) throw_usage_error("attn_kwargs must be a JSON object");
   DecoderArguments arguments;
   Arguments a(object, "");
   DecoderArguments::visit_all(arguments,
@@ -36,7 +36,7 @@ void put(json& object, const char* name, const std::optional<T>& value) {
   if (value) object[name] = *value;
 }
 
-// Those whose values are plain, the same ones both ways.
+// Visits the arguments with plain values; from_json() and to_json() both use this list.
 template <class Visit, class Config>
 void plain_arguments(Config& c, Visit visit) {
   visit("codebook_size", c.codebook_size);
@@ -72,14 +72,14 @@ void text_encoder_arguments(Config& c, Visit visit) {
 
 MeshTransformerConfig MeshTransformerConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) throw_usage_error("the configuration is no JSON object");
+  if (!object.is_object()) throw_usage_error("the configuration is not a JSON object");
   MeshTransformerConfig config;
   Arguments a(object, "");
   plain_arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
   std::vector<std::int64_t> dims{config.dim};
   a.take_list("dim", dims);
   if (dims.empty() || dims.size() > 2 || dims.back() != dims.front()) {
-    throw_usage_error("dim must be one number: the package's two of different sizes do not fit each other");
+    throw_usage_error("dim must be one number: the package fails with two different sizes");
   }
   config.dim = dims.front();
   auto given = [&](const char* name) {
@@ -95,7 +95,8 @@ MeshTransformerConfig MeshTransformerConfig::from_json(const std::string& text) 
                            [&](const char* name, auto& value) { its.take(name, value); });
     refuse_unknown(*encoder, its, {}, "the text encoder");
   }
-  // The package takes the first two and does nothing with them; the third is the user's affair.
+  // The package ignores fine_attn_dim_head and fine_attn_heads; text_condition_model_types is only
+  // used to embed texts outside of this model.
   refuse_unknown(object, a,
                  {"attn_kwargs", "autoencoder", "text_encoder", "fine_attn_dim_head",
                   "fine_attn_heads", "text_condition_model_types"},
@@ -122,63 +123,74 @@ std::string MeshTransformerConfig::to_json() const {
 
 void MeshTransformerConfig::check() const {
   if (codebook_size < 1 || num_quantizers < 1) {
-    throw_usage_error("the mesh transformer needs the autoencoder's codebook_size and num_quantizers");
+    throw_usage_error(
+        "codebook_size and num_quantizers must be at least 1 and equal to the autoencoder's");
   }
   if (dim < 1 || attn_depth < 1 || fine_attn_depth < 1 || attn_dim_head < 1 || attn_heads < 1 ||
       coarse_pre_gateloop_depth < 0 || fine_pre_gateloop_depth < 0 || cross_attn_num_mem_kv < 0) {
-    throw_usage_error("the sizes of a mesh transformer must be positive");
+    throw_usage_error(
+        "dim, attn_depth, fine_attn_depth, attn_dim_head and attn_heads must be at least 1, and "
+        "gateloop depths and cross_attn_num_mem_kv at least 0");
   }
   if (max_seq_len < codes_of_face() || max_seq_len % codes_of_face() != 0) {
     throw_usage_error(c10::str("max_seq_len must be a multiple of ", codes_of_face(),
-                    ", the codes of a face, but is ", max_seq_len));
+                               ", the number of codes per face, but is ", max_seq_len));
   }
   if (dropout < 0 || dropout >= 1 || text_condition_cond_drop_prob < 0 ||
       text_condition_cond_drop_prob > 1) {
-    throw_usage_error("dropout and text_condition_cond_drop_prob are shares, between 0 and 1");
+    throw_usage_error(
+        "dropout must be at least 0 and below 1, and text_condition_cond_drop_prob 0 to 1");
   }
-  if (pad_id >= 0) throw_usage_error(c10::str("pad_id must be no code, but is ", pad_id));
-  if (condition_on_text && dim_text < 1)
-    throw_usage_error("dim_text, the channels of a text, must be positive");
+  if (pad_id >= 0) throw_usage_error(c10::str("pad_id must be negative, but is ", pad_id));
+  if (condition_on_text && dim_text < 1) throw_usage_error("dim_text must be at least 1");
   if (text_encoder && !condition_on_text) {
-    throw_usage_error("a text encoder needs condition_on_text");
+    throw_usage_error("text_encoder needs condition_on_text");
   }
   attn_kwargs.check(attn_heads, attn_dim_head, flash_attn);
 }
 
 void DecoderArguments::check(std::int64_t heads, std::int64_t dim_head, bool flash) const {
-  if (attn_num_mem_kv < 0 || ff_mult <= 0) throw_usage_error("attn_num_mem_kv and ff_mult must be positive");
+  if (attn_num_mem_kv < 0 || ff_mult <= 0) {
+    throw_usage_error("attn_num_mem_kv must be at least 0 and ff_mult above 0");
+  }
   if (attn_one_kv_head && attn_kv_heads) {
-    throw_usage_error("either attn_one_kv_head or attn_kv_heads can be given");
+    throw_usage_error("attn_one_kv_head and attn_kv_heads cannot both be given");
   }
   if (attn_kv_heads && (*attn_kv_heads < 1 || heads % *attn_kv_heads != 0)) {
     throw_usage_error(c10::str("attn_heads (", heads, ") must be a multiple of attn_kv_heads (",
-                    *attn_kv_heads, ")"));
+                               *attn_kv_heads, ")"));
   }
   const bool grouped = attn_one_kv_head || attn_kv_heads.value_or(heads) != heads;
   if (attn_qk_norm && attn_qk_norm_dim_scale && grouped) {
-    throw_usage_error("attn_qk_norm_dim_scale needs as many heads of keys as of queries");
+    throw_usage_error("attn_qk_norm_dim_scale needs the same number of key heads and query heads");
   }
   if (rotary_pos_emb && dim_head < 32) {
-    throw_usage_error(c10::str("rotary_pos_emb needs attn_dim_head of 32 or more, but it is ", dim_head));
+    throw_usage_error(
+        c10::str("attn_dim_head must be at least 32 with rotary_pos_emb, but is ", dim_head));
   }
   if (rotary_emb_dim && (*rotary_emb_dim > dim_head || *rotary_emb_dim % 2 != 0)) {
     throw_usage_error(c10::str("rotary_emb_dim must be even and at most attn_dim_head (", dim_head,
-                    "), but is ", *rotary_emb_dim));
+                               "), but is ", *rotary_emb_dim));
   }
-  if (rotary_interpolation_factor < 1) throw_usage_error("rotary_interpolation_factor must be 1 or more");
-  if (alibi_pos_bias && rel_pos_bias) throw_usage_error("either alibi_pos_bias or rel_pos_bias, not both");
+  if (rotary_interpolation_factor < 1) {
+    throw_usage_error(c10::str("rotary_interpolation_factor must be at least 1, but is ",
+                               rotary_interpolation_factor));
+  }
+  if (alibi_pos_bias && rel_pos_bias) {
+    throw_usage_error("alibi_pos_bias and rel_pos_bias cannot both be true");
+  }
   if (alibi_num_heads && (*alibi_num_heads < 1 || *alibi_num_heads > heads)) {
     throw_usage_error(
         c10::str("alibi_num_heads must be between 1 and ", heads, ", but is ", *alibi_num_heads));
   }
-  if (rel_pos_bias && flash) throw_usage_error("rel_pos_bias needs flash_attn false");
+  if (rel_pos_bias && flash) throw_usage_error("flash_attn must be false with rel_pos_bias");
   if (rel_pos_num_buckets < 2 || rel_pos_num_buckets > rel_pos_max_distance) {
     throw_usage_error("rel_pos_num_buckets must be between 2 and rel_pos_max_distance");
   }
   if (static_cast<int>(use_scalenorm) + static_cast<int>(use_rmsnorm) +
           static_cast<int>(use_simple_rmsnorm) >
       1) {
-    throw_usage_error("only one of use_scalenorm, use_rmsnorm and use_simple_rmsnorm");
+    throw_usage_error("only one of use_scalenorm, use_rmsnorm and use_simple_rmsnorm can be true");
   }
 }
 

@@ -9,12 +9,12 @@
 
 namespace millrace {
 
-// `attn_kwargs`: what x-transformers 1.29.2 calls by the same names, with its defaults.
+// `attn_kwargs`: arguments of x-transformers 1.29.2, with its names and defaults.
 struct DecoderArguments {
   bool ff_glu = false, ff_glu_mult_bias = false;
   double ff_mult = 4;
   bool ff_swish = false, ff_relu_squared = false, ff_post_act_ln = false, ff_no_bias = false;
-  std::int64_t attn_num_mem_kv = 0;  // learned keys and values before the others
+  std::int64_t attn_num_mem_kv = 0;  // number of learned keys and values
   std::optional<std::int64_t> attn_kv_heads{};
   bool attn_one_kv_head = false;
   bool attn_qk_norm = false, attn_qk_norm_dim_scale = false;
@@ -30,27 +30,28 @@ struct DecoderArguments {
   bool use_scalenorm = false, use_rmsnorm = false, use_simple_rmsnorm = false;
   bool sandwich_norm = false, scale_residual = false;
 
-  // Throws an Error of kind usage if they do not fit heads of this size, or each other.
+  // Throws an Error of kind usage if they are inconsistent with each other or with the size of a
+  // head.
   void check(std::int64_t heads, std::int64_t dim_head, bool flash) const;
 
-  // Visits each under its name: visit("ff_glu", ff_glu).
+  // Calls visit(name, member) for each member, e.g. visit("ff_glu", ff_glu).
   template <class Self, class Visit>
   static void visit_all(Self& self, Visit visit);
 };
 
-// The text encoder that is trained with the transformer: bytes through a few layers.
+// The text encoder that is trained with the transformer: a small transformer over bytes.
 struct TextEncoderConfig {
   std::int64_t depth = 2, heads = 4, dim_head = 32;
-  std::int64_t max_bytes = 256;  // what is longer is cut off
+  std::int64_t max_bytes = 256;  // longer texts are truncated
 };
 
 struct MeshTransformerConfig {
-  // What the package takes from the autoencoder.
+  // The package reads these from the autoencoder.
   std::int64_t codebook_size = 16384, num_quantizers = 2;
   bool quads = false;
 
   std::int64_t dim = 512;
-  // Codes of a mesh: a multiple of those of a face, which the package's default of 8192 is not.
+  // In codes; a multiple of the codes per face (the package's default of 8192 is not).
   std::int64_t max_seq_len = 8190;
   bool flash_attn = true;
   std::int64_t attn_depth = 12, attn_dim_head = 64, attn_heads = 16;
@@ -58,29 +59,29 @@ struct MeshTransformerConfig {
   std::int64_t cross_attn_num_mem_kv = 4;
   double dropout = 0;
   std::int64_t coarse_pre_gateloop_depth = 2, fine_pre_gateloop_depth = 2;
-  bool gateloop_use_heinsen = false;  // with `compat` alone: the same recurrence otherwise
-  std::int64_t fine_attn_depth = 2;   // fine_attn_dim_head and fine_attn_heads do nothing in Python
+  bool gateloop_use_heinsen = false;  // another order of the same sums; used only with `compat`
+  std::int64_t fine_attn_depth = 2;   // the package ignores fine_attn_dim_head and fine_attn_heads
   std::int64_t pad_id = -1;
   bool condition_on_text = false;
   double text_condition_cond_drop_prob = 0.25;
-  // Channels of `text_embeds`; in Python those of the text model (T5 base: 768).
+  // Channels of `text_embeds`; in the package, of the text model (T5 base: 768).
   std::int64_t dim_text = 768;
-  std::optional<TextEncoderConfig> text_encoder{};  // one of our own; else texts come as embeddings
-  // The arguments of the autoencoder inside, as JSON, for checkpoints; may be empty.
+  std::optional<TextEncoderConfig> text_encoder{};  // if empty, texts come as embeddings
+  // The arguments of the autoencoder as JSON, for checkpoints; may be empty.
   std::string autoencoder{};
-  // The package's faults of training too: a label 0 after every mesh that is not the longest of its
-  // batch. Every sum is taken in its order; slower.
+  // Reproduces the package's training faults: a label 0 after every mesh that is shorter than the
+  // longest of its batch. Operations are in the order of the Python package, which is slower.
   bool compat = false;
 
-  // Throws an Error that names the argument if one is unknown or of another type.
+  // Throws an Error that names an argument that is unknown or has the wrong type.
   static MeshTransformerConfig from_json(const std::string& json);
   std::string to_json() const;
-  // Throws an Error that names the numbers if they do not fit each other.
+  // Throws an Error that names the values if they are inconsistent.
   void check() const;
 
   std::int64_t vertices_of_face() const { return quads ? 4 : 3; }
   std::int64_t codes_of_face() const { return vertices_of_face() * num_quantizers; }
-  std::int64_t end_of_mesh() const { return codebook_size; }  // the code after the last
+  std::int64_t end_of_mesh() const { return codebook_size; }  // the code that ends a mesh
 };
 
 template <class Self, class Visit>

@@ -1,4 +1,4 @@
-// What MeshTransformerImpl keeps between its functions. Private to training/models.
+// Private types of MeshTransformerImpl. Private to training/models.
 #pragma once
 
 #include "decoder_layers.h"
@@ -10,13 +10,13 @@ namespace millrace {
 
 struct MeshTransformerImpl::Text {
   DecoderContext context{};
-  torch::Tensor pooled{};  // [batch, dim_text]: the mean of its words
+  torch::Tensor pooled{};  // [batch, dim_text]: the mean over the words
 };
 
-// Of meshes that are half written.
+// The state of a generation.
 struct MeshTransformerImpl::State {
   bool begun = false;
-  DecoderCache coarse{}, fine{};  // `fine` is of the last face alone
+  DecoderCache coarse{}, fine{};  // `fine` covers only the last face
   GateLoopStates coarse_loops{}, fine_loops{};
 };
 

@@ -21,7 +21,7 @@ OptimizerOptions optimizer_of(const MeshTransformerConfig& config,
   return all;
 }
 
-// So many pictures in a row of the sheet, as `generate` has it.
+// Pictures per row of the sheet, as in `generate`.
 constexpr std::size_t across = 4;
 
 }  // namespace
@@ -33,7 +33,7 @@ MeshTransformerStage::MeshTransformerStage(const MeshTransformerConfig& config,
       autoencoder_(std::move(autoencoder)),
       model_(config, autoencoder_.ptr()),
       optimizer_(model_->trained_parameters(), optimizer_of(config, options)) {
-  model_->to(options.device);  // the parameters stay the same objects
+  model_->to(options.device);  // in place: the optimizer's parameters stay valid
   model_->set_draws(draws_);
 }
 
@@ -88,7 +88,7 @@ Logs MeshTransformerStage::backward(const Batch& batch, const MicroStep& micro) 
   return {{"loss", value.item<double>()}};
 }
 
-// Each mesh by itself: what else is in the batch, and on which rank, does not count.
+// Evaluates each mesh alone, so that the result does not depend on the batch or the rank.
 Logs MeshTransformerStage::validate(const Batch& batch, bool /*average*/) {
   if (model_->config().compat) return {{"loss", loss(batch).item<double>()}};
   const torch::Tensor all = codes(batch), text = text_embeds(batch);
@@ -100,8 +100,8 @@ Logs MeshTransformerStage::validate(const Batch& batch, bool /*average*/) {
   return {{"loss", sum / static_cast<double>(all.size(0))}};
 }
 
-// With the first validation at or after every so many steps, but for that of step 0, where nothing
-// is learnt yet; and with the last.
+// Samples at the first validation at or after every `sample_every` steps, and at the last
+// validation; not at step 0, where nothing is learned yet.
 bool MeshTransformerStage::samples_at(std::int64_t step) const {
   if (options_.sample_every == 0 || options_.num_samples == 0 || step == 0) return false;
   return step == options_.last_step || step % options_.sample_every < options_.validate_every;
@@ -117,10 +117,10 @@ Samples MeshTransformerStage::sample(const Batch& batch, std::int64_t step, bool
                               .seed = mix(options_.seed, static_cast<std::uint64_t>(step))};
   options.max_seq_len = options_.sample_max_faces * model_->config().codes_of_face();
   if (text.defined()) options.text_embeds = text.slice(0, 0, rows);
-  const torch::Tensor made = model_->generate(options);
-  const std::int64_t whole = made.size(1) / model_->config().codes_of_face();
+  const torch::Tensor generated = model_->generate(options);
+  const std::int64_t whole = generated.size(1) / model_->config().codes_of_face();
   const DecodedFaces decoded = autoencoder_->decode_from_codes_to_faces(
-      made.slice(1, 0, whole * model_->config().codes_of_face()));
+      generated.slice(1, 0, whole * model_->config().codes_of_face()));
   const std::string name = "sampled." + std::to_string(step);
   Samples samples;
   std::vector<std::vector<Array>> sheet;

@@ -1,5 +1,5 @@
-// Trains MeshGPT's transformer: on meshes, which its frozen autoencoder turns into codes at every
-// step, or on codes that were made once. There is no moving average.
+// Trains MeshGPT's transformer: on meshes, which the frozen autoencoder encodes in every step, or
+// on precomputed codes. There is no moving average.
 //
 //   MeshTransformerStage stage(config, autoencoder, {.codes_field = "tokens"});
 #pragma once
@@ -17,22 +17,22 @@ namespace millrace {
 
 struct MeshTransformerStageOptions {
   OptimizerOptions optimizer{.lr = 2e-4, .betas = {0.9, 0.99}};
-  double max_grad_norm = 0.5;  // of each group of parameters; 0: not clipped
-  // Of the batch: codes, collated by padding. Empty: "vertices", "faces" and "face_edges" are
-  // encoded.
+  double max_grad_norm = 0.5;  // of each parameter group; 0 disables clipping
+  // Batch field with precomputed codes, collated with padding. Empty: the fields "vertices",
+  // "faces" and "face_edges" are encoded.
   std::string codes_field{};
-  bool face_edges = true;  // false: found here, at every step
-  // Of the batch, for a model that is conditioned on texts: one or the other.
-  std::string text_field{};         // texts, for the encoder inside
+  bool face_edges = true;  // read face_edges from the batch; false: compute them in every step
+  // Batch fields for a model that is conditioned on text; set one of the two.
+  std::string text_field{};         // texts, for the model's text encoder
   std::string text_embeds_field{};  // float32 [rows, words, dim_text], padded with 0
-  // Meshes that are generated every so many steps, with a validation; 0: never.
+  // Generates num_samples meshes with a validation, every sample_every steps; 0 disables samples.
   std::int64_t sample_every = 1000, num_samples = 8;
   double sample_temperature = 1;
-  std::int64_t sample_max_faces = 200;  // 0: as many as the model can
-  // When validations are: every so many steps, and after this one.
+  std::int64_t sample_max_faces = 200;  // 0: the model's limit
+  // The interval of validations in steps, and the last step; needed to choose when to sample.
   std::int64_t validate_every = 1, last_step = -1;
-  // Of what is drawn: which texts are dropped depends on the step and the meshes, not on which rank
-  // has them. (With the model's `compat` it is drawn as Python draws it.)
+  // Seed of the dropped texts. They depend on the step and the meshes, not on the rank. (With the
+  // model's `compat` they are drawn as in the Python trainer.)
   std::uint64_t seed = 0;
   torch::Device device = torch::kCPU;
 };
@@ -47,14 +47,14 @@ class MeshTransformerStage : public Stage {
   std::vector<Phase> phases() override;
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   double backward_seconds() const override { return backward_seconds_; }
-  // "loss": the mean over the meshes.
+  // Returns "loss", the mean over the meshes.
   Logs validate(const Batch& batch, bool average) override;
-  // "sampled.<step>.png" and "sampled.<step>.<n>.obj": meshes that the transformer wrote, of the
-  // batch's texts if it has any.
+  // Files "sampled.<step>.png" and "sampled.<step>.<n>.obj": generated meshes, for the batch's
+  // texts if there are any.
   Samples sample(const Batch& batch, std::int64_t step, bool average) override;
   std::string config() const override { return model_->config().to_json(); }
 
-  // int64 [rows, codes], padded with -1.
+  // Returns int64 [rows, codes], padded with -1.
   torch::Tensor codes(const Batch& batch);
 
  private:

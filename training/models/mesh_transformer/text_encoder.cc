@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t no_byte = 256;
 
 DecoderOptions layers_of(const TextEncoderConfig& config, std::int64_t dim) {
-  // One learned key for a text without a byte to look at.
+  // One learned key, so that attention is defined for an empty text.
   return {.arguments = {.ff_glu = true, .attn_num_mem_kv = 1},
           .dim = dim,
           .depth = config.depth,
@@ -42,9 +42,9 @@ TextEncoder::Encoded TextEncoder::forward(const std::vector<std::string>& texts)
       code[i][j] = static_cast<unsigned char>(text[static_cast<std::size_t>(j)]);
     }
   }
-  const torch::Tensor there = codes.to(bytes_->weight.device());
-  const torch::Tensor mask = there != no_byte;
-  const torch::Tensor x = bytes_->forward(there) + places_->weight.slice(0, 0, length);
+  const torch::Tensor on_device = codes.to(bytes_->weight.device());
+  const torch::Tensor mask = on_device != no_byte;
+  const torch::Tensor x = bytes_->forward(on_device) + places_->weight.slice(0, 0, length);
   return {layers_->forward(x, {}, nullptr, mask), mask};
 }
 

@@ -1,5 +1,5 @@
-// Texts as sequences of vectors, by a small transformer over their bytes that is trained with what
-// it conditions: nothing to download. Private to training/models.
+// Embeds texts with a small transformer over bytes that is trained with the model it conditions, so
+// no pretrained model must be downloaded. Private to training/models.
 #pragma once
 
 #include "decoder_layers.h"
@@ -19,7 +19,8 @@ class TextEncoder : public torch::nn::Module {
  public:
   TextEncoder(const TextEncoderConfig& config, std::int64_t dim);
   struct Encoded {
-    torch::Tensor embeds, mask;  // [texts, bytes of the longest, dim], and where there are bytes
+    // embeds: [texts, bytes of the longest, dim]; mask: bool [texts, bytes], false for padding.
+    torch::Tensor embeds, mask;
   };
   Encoded forward(const std::vector<std::string>& texts);
 

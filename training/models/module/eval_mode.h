@@ -1,11 +1,11 @@
-// A model for a while in eval mode, whatever comes. Private to training/models.
+// RAII guard that puts a model into eval mode. Private to training/models.
 #pragma once
 
 #include <torch/nn/module.h>
 
 namespace millrace {
 
-// In eval mode while it lives.
+// Restores training mode in the destructor, if the module was in it.
 class EvalMode {
  public:
   explicit EvalMode(torch::nn::Module& module)

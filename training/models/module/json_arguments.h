@@ -1,4 +1,4 @@
-// The constructor arguments of a Python model, out of a JSON object. Private to training/models.
+// Reads the constructor arguments of a Python model from a JSON object. Private to training/models.
 //
 //   Arguments a(object, "");
 //   a.take("dim", config.dim);        // left as it is if absent or null
@@ -20,7 +20,8 @@
 
 namespace millrace {
 
-// Takes the arguments of one JSON object, and remembers which it knew.
+// Reads the arguments of one JSON object and records the names it has asked for, so that the caller
+// can refuse all others.
 class Arguments {
  public:
   Arguments(const nlohmann::json& object, std::string prefix)
@@ -35,7 +36,7 @@ class Arguments {
     try {
       value = found->template get<T>();
     } catch (const nlohmann::json::exception&) {
-      throw Error(c10::str("the argument ", key, " cannot be ", found->dump()))
+      throw Error(c10::str("the argument ", key, " has the wrong type: ", found->dump()))
           .kind(ErrorKind::usage);
     }
   }
@@ -57,7 +58,7 @@ class Arguments {
       take(name, value);
     }
   }
-  // Three numbers, or one that stands for all three.
+  // Three numbers, or one number for all three.
   void take_sizes(const char* name, std::array<std::int64_t, 3>& value) {
     auto found = object_.find(prefix_ + name);
     if (found != object_.end() && found->is_number()) {
@@ -75,7 +76,7 @@ class Arguments {
   std::string prefix_;
 };
 
-// The arguments of the codebook quantizer, which models take under a prefix of theirs.
+// Reads the arguments of the vector quantizer, which models take with a prefix.
 inline void take_vector_quantizer(Arguments& a, const std::string& prefix,
                                   VectorQuantizerOptions& vq) {
   auto take = [&](const char* name, auto& value) { a.take((prefix + name).c_str(), value); };

@@ -1,4 +1,4 @@
-// The tensors of a module under the names, and in the order, that Python's state_dict() has.
+// The tensors of a module, with the names and in the order of PyTorch's state_dict().
 #pragma once
 
 #include <millrace/training/checkpoint/value.h>
@@ -14,13 +14,13 @@ namespace millrace {
 
 // Parameters and buffers.
 NamedTensors state_tensors(const torch::nn::Module& module);
-// Parameters alone, each once: what a module has twice goes by its first name.
+// Parameters only, each once. A parameter that is registered twice has its first name.
 NamedTensors parameter_tensors(const torch::nn::Module& module);
 
 using ModulePointer = std::shared_ptr<torch::nn::Module>;
 
-// A module that only names its children, as a Sequential or a wrapper does in Python: layers here
-// are whole, but their tensors have Python's names.
+// A module that only adds a level to the names of its children, like a Sequential or a wrapper
+// module in Python. It lets one C++ layer register its tensors under the package's nested names.
 ModulePointer named(const std::vector<std::pair<std::string, ModulePointer>>& children);
 
 }  // namespace millrace

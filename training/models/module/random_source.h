@@ -1,6 +1,5 @@
-// The random numbers that a model draws while it runs. They come from torch's generator, in the
-// order in which the Python models draw theirs, or from a recording, so that a test can feed a
-// model the very numbers that Python drew.
+// The random numbers of a model. They come from torch's generator, in the order in which the Python
+// package draws them, or from a recording: tests feed a model the numbers that Python drew.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +16,11 @@ namespace millrace {
 class Draws {
  public:
   Draws() = default;
-  // Replays tensors in this order; each is (name, values), the name being for messages.
+  // Replays these (name, values) tensors in order. Names appear in error messages only.
   explicit Draws(std::vector<std::pair<std::string, torch::Tensor>> recorded)
       : recorded_(std::move(recorded)), replays_(true) {}
 
-  // From here on from a generator of its own, as if it were new, until the next call.
+  // From now on draws from an own generator with this seed instead of torch's default generator.
   void reseed(std::uint64_t seed);
 
   // torch.randn, on the CPU.
@@ -30,13 +29,13 @@ class Draws {
   torch::Tensor uniform(torch::IntArrayRef shape);
   // torch.randperm.
   torch::Tensor permutation(std::int64_t size);
-  // torch.randint from 0 below `end`.
+  // torch.randint(0, end, shape).
   torch::Tensor integers(std::int64_t end, torch::IntArrayRef shape);
   // Python's random.randrange(begin, end).
   std::int64_t integer(std::int64_t begin, std::int64_t end);
   bool replays() const { return replays_; }
 
-  // How many recorded tensors have not been asked for.
+  // Number of recorded tensors that have not been drawn.
   std::size_t left() const { return recorded_.size() - next_; }
 
  private:
@@ -45,7 +44,7 @@ class Draws {
   std::vector<std::pair<std::string, torch::Tensor>> recorded_;
   std::size_t next_ = 0;
   bool replays_ = false;
-  std::optional<at::Generator> own_{};
+  std::optional<at::Generator> generator_{};
 };
 
 }  // namespace millrace

@@ -1,4 +1,4 @@
-// What stages share with each other and with generate: tensors as things to look at.
+// Conversions of tensors to pixels and triangles, for samples. Shared by the stages and `generate`.
 #pragma once
 
 #include <millrace/pipeline/data/array.h>
@@ -7,11 +7,11 @@
 
 namespace millrace {
 
-// Values in [0, 1] as bytes, of the same shape.
+// Converts values in [0, 1] to bytes of the same shape.
 Array to_pixels(const torch::Tensor& pictures);
 
-// Faces by their corners [faces, 3 or 4, 3], without those that `mask` [faces] says are none, as
-// triangles: float32 [triangles, 3, 3], as mesh_sheet() and mesh_of_triangles() take them.
+// Converts faces, given by their corners [faces, 3 or 4, 3], to triangles: float32 [triangles, 3,
+// 3], as mesh_sheet() and mesh_of_triangles() take them. Skips faces whose `mask` [faces] is false.
 Array face_triangles(const torch::Tensor& corners, const torch::Tensor& mask);
 
 }  // namespace millrace

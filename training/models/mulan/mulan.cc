@@ -13,7 +13,7 @@ namespace {
 
 constexpr double first_temperature = 10, first_bias = -10;
 
-// Which of `depth` layers are contrasted, spread evenly.
+// Indices of `layers` out of `depth` layers, evenly spaced.
 torch::Tensor spread(std::int64_t layers, std::int64_t depth) {
   const double step = static_cast<double>(depth) / static_cast<double>(layers);
   return (torch::arange(layers) * step).floor().to(torch::kInt64);
@@ -30,7 +30,7 @@ std::vector<torch::Tensor> chosen(const std::vector<torch::Tensor>& layers,
 
 }  // namespace
 
-// Latents against latents, [layers, batch, dim]: by softmax, or each pair for itself by sigmoid.
+// Contrastive loss of latents [layers, batch, dim]: softmax over the batch, or sigmoid per pair.
 class ContrastImpl : public torch::nn::Module {
  public:
   ContrastImpl(std::int64_t layers, bool sigmoid, bool decoupled)
@@ -41,34 +41,38 @@ class ContrastImpl : public torch::nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& audio, const torch::Tensor& text) {
-    const torch::Tensor near = torch::matmul(audio, text.transpose(-1, -2)) * temperatures_.exp();
-    if (sigmoid_) return by_pairs(near);
-    return reference_ ? by_softmax_reference(near) : by_softmax(near);
+    const torch::Tensor similarity =
+        torch::matmul(audio, text.transpose(-1, -2)) * temperatures_.exp();
+    if (sigmoid_) return by_pairs(similarity);
+    return reference_ ? by_softmax_reference(similarity) : by_softmax(similarity);
   }
   void set_reference(bool reference) { reference_ = reference; }
 
  private:
-  torch::Tensor by_pairs(const torch::Tensor& near) const {
-    const std::int64_t n = near.size(-1);
-    const torch::Tensor labels = 2 * torch::eye(n, near.options()) - 1;
-    return -torch::log_sigmoid(labels * (near + bias_)).sum() / n;
+  torch::Tensor by_pairs(const torch::Tensor& similarity) const {
+    const std::int64_t n = similarity.size(-1);
+    const torch::Tensor labels = 2 * torch::eye(n, similarity.options()) - 1;
+    return -torch::log_sigmoid(labels * (similarity + bias_)).sum() / n;
   }
-  // The package takes exponentials first and logarithms then; the same, but never infinite.
-  torch::Tensor by_softmax(const torch::Tensor& near) const {
-    const torch::Tensor pairs = near.diagonal(0, -2, -1);
-    torch::Tensor others = near;
+  // log(sum(exp)) in one function: the package's separate exp and log overflow at high
+  // temperatures.
+  torch::Tensor by_softmax(const torch::Tensor& similarity) const {
+    const torch::Tensor pairs = similarity.diagonal(0, -2, -1);
+    torch::Tensor others = similarity;
     if (decoupled_) {
-      const torch::Tensor same = torch::eye(near.size(-1), near.options().dtype(torch::kBool));
-      others = near.masked_fill(same, -std::numeric_limits<float>::infinity());
+      const torch::Tensor same =
+          torch::eye(similarity.size(-1), similarity.options().dtype(torch::kBool));
+      others = similarity.masked_fill(same, -std::numeric_limits<float>::infinity());
     }
     const torch::Tensor loss = 0.5 * (others.logsumexp(-1) + others.logsumexp(-2)) - pairs;
     return loss.mean(-1).sum();
   }
 
-  torch::Tensor by_softmax_reference(const torch::Tensor& near) const {
-    const torch::Tensor same = torch::eye(near.size(-1), near.options().dtype(torch::kBool));
-    torch::Tensor e = near.exp();
-    const torch::Tensor pairs = e.masked_select(same).unflatten(0, {-1, near.size(-1)});
+  torch::Tensor by_softmax_reference(const torch::Tensor& similarity) const {
+    const torch::Tensor same =
+        torch::eye(similarity.size(-1), similarity.options().dtype(torch::kBool));
+    torch::Tensor e = similarity.exp();
+    const torch::Tensor pairs = e.masked_select(same).unflatten(0, {-1, similarity.size(-1)});
     if (decoupled_) e = e.masked_fill(same, 0);
     auto log = [](const torch::Tensor& t) { return t.clamp_min(1e-20).log(); };
     const torch::Tensor of_audio = log(e.sum(-1)), of_text = log(e.sum(-2));
@@ -79,7 +83,7 @@ class ContrastImpl : public torch::nn::Module {
   torch::Tensor temperatures_, bias_;
 };
 
-// Latents of layers in between, which the hierarchical loss contrasts too.
+// Projects the outputs of intermediate layers to latents, for the hierarchical loss.
 class LayerContrastImpl : public torch::nn::Module {
  public:
   explicit LayerContrastImpl(const MulanConfig& config) {
@@ -98,7 +102,7 @@ class LayerContrastImpl : public torch::nn::Module {
                                                    config.decoupled_contrastive_learning));
   }
 
-  // From what the chosen layers gave, [batch, places, dim] each.
+  // `layers`: outputs of the chosen layers, [batch, positions, dim] each.
   torch::Tensor audio_latents(const std::vector<torch::Tensor>& layers) const {
     std::vector<torch::Tensor> means;
     for (const torch::Tensor& layer : layers) means.push_back(layer.mean(1));

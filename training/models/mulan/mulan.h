@@ -1,6 +1,5 @@
-// MuLaN, as musiclm-pytorch 0.2.8 has it: sounds and texts as vectors of one space, in which a
-// sound is near the text that describes it. Parameter names, defaults and arithmetic are the
-// package's.
+// MuLaN, equal to musiclm-pytorch 0.2.8: embeds audio and text in one latent space, where a clip is
+// close to the text that describes it. Parameter names, defaults and arithmetic are the package's.
 //
 //   Mulan model(MulanConfig{.audio = {{.dim = 512, .depth = 6}}, .text = {{.dim = 512, .depth =
 //   6}}}); MulanLatents latents = model->latents(sounds, tokens);   // [batch, samples], [batch,
@@ -23,36 +22,37 @@ class TextTransformerImpl;
 class ContrastImpl;
 class LayerContrastImpl;
 
-// Of length 1 each. The n-th sound and the n-th text belong together.
+// Unit vectors. Row n of audio and row n of text are a pair.
 struct MulanLatents {
   torch::Tensor audio, text;  // [batch, dim_latent]
-  // Of the hierarchical loss, [layers, batch, dim_latent]; otherwise undefined.
+  // For the hierarchical loss, [layers, batch, dim_latent]; otherwise undefined.
   torch::Tensor audio_layers{}, text_layers{};
 };
 
-// Which rows of a larger batch a model is given, one of several processes with one batch: what is
-// drawn by row is drawn for all of them, so that they see what one process would see.
+// The position of this process's rows in a batch that several processes share. Random numbers are
+// drawn for the whole batch, so that each row gets the same ones as in a single process.
 struct BatchShare {
-  std::int64_t first = 0, of = 0;  // of: 0: it is the whole batch
+  std::int64_t first = 0, of = 0;  // of: rows of the whole batch; 0: this process has all rows
 };
 
 class MulanImpl : public torch::nn::Module {
  public:
-  // Throws an Error of kind usage if the numbers do not fit each other.
+  // Throws an Error of kind usage if the options are inconsistent.
   explicit MulanImpl(MulanConfig config);
 
-  // `sounds`: float32 [batch, samples], or spectrograms if `accept_spec`; `tokens`: int64
-  // [batch, places], filled up with `pad_id`.
+  // `sounds`: float32 [batch, samples], or spectrograms if `accept_spec`. `tokens`: int64 [batch,
+  // length], padded with `pad_id`.
   MulanLatents latents(const torch::Tensor& sounds, const torch::Tensor& tokens,
                        const BatchShare& share = {});
   torch::Tensor audio_latents(const torch::Tensor& sounds);
   torch::Tensor text_latents(const torch::Tensor& tokens);
-  // Every sound against every text.
+  // Contrastive loss of all pairs.
   torch::Tensor loss(const MulanLatents& latents);
 
   void set_draws(std::shared_ptr<Draws> draws);
-  // Python's own order of operations: more work and memory, and infinite for high temperatures, but
-  // the same numbers to the last bit, which matters where a loss is all but zero.
+  // Reference path: operations in the order of the Python package. Needs more time and memory and
+  // is infinite for high temperatures, but results are bit-exact. This matters for losses close to
+  // zero.
   void set_reference(bool reference);
   const MulanConfig& config() const { return config_; }
 
@@ -63,7 +63,7 @@ class MulanImpl : public torch::nn::Module {
   torch::nn::Linear text_to_latents_{nullptr}, audio_to_latents_{nullptr};
   std::shared_ptr<ContrastImpl> contrast_;
   std::shared_ptr<LayerContrastImpl> layers_;  // null without the hierarchical loss
-  torch::Tensor text_layers_, audio_layers_;   // which
+  torch::Tensor text_layers_, audio_layers_;   // indices of the contrasted layers
 };
 TORCH_MODULE(Mulan);
 

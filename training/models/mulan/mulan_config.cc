@@ -24,7 +24,7 @@ void transformer_arguments(Config& c, Visit visit) {
   visit("ff_dropout", c.ff_dropout);
 }
 
-// Those whose values are plain, the same ones both ways.
+// Visits the arguments with plain values; from_json() and to_json() both use this list.
 template <class Config, class Visit>
 void audio_arguments(Config& c, Visit visit) {
   transformer_arguments(c, visit);
@@ -68,7 +68,7 @@ void refuse_unknown(const json& object, const std::set<std::string>& known, cons
 const json& part_of(const json& object, const char* name) {
   auto found = object.find(name);
   if (found == object.end() || !found->is_object()) {
-    throw_usage_error(c10::str("the configuration of MuLaN needs an object \"", name, "\""));
+    throw_usage_error(c10::str("MuLaN's configuration must have an object \"", name, "\""));
   }
   return *found;
 }
@@ -100,14 +100,17 @@ MulanTextConfig text_of(const json& object) {
 
 void check_transformer(const MulanTransformerConfig& c, const char* whose) {
   if (c.dim < 1 || c.depth < 1 || c.dim_head < 1 || c.heads < 1 || c.ff_mult <= 0) {
-    throw_usage_error(c10::str("the ", whose,
-                    " transformer needs a positive dim, depth, dim_head, heads and "
-                    "ff_mult, but has ",
-                    c.dim, ", ", c.depth, ", ", c.dim_head, ", ", c.heads, " and ", c.ff_mult));
+    throw_usage_error(
+        c10::str("the ", whose,
+                 " transformer's dim, depth, dim_head, heads and ff_mult must be positive, "
+                 "but are ",
+                 c.dim, ", ", c.depth, ", ", c.dim_head, ", ", c.heads, " and ", c.ff_mult));
   }
-  for (double share : {c.attn_dropout, c.ff_dropout}) {
-    if (!(share >= 0 && share < 1)) {
-      throw_usage_error(c10::str("the dropout of the ", whose, " transformer must be 0 to 1, but is ", share));
+  for (double probability : {c.attn_dropout, c.ff_dropout}) {
+    if (!(probability >= 0 && probability < 1)) {
+      throw_usage_error(c10::str("the dropout of the ", whose,
+                                 " transformer must be at least 0 and below 1, but is ",
+                                 probability));
     }
   }
 }
@@ -115,30 +118,36 @@ void check_transformer(const MulanTransformerConfig& c, const char* whose) {
 void check_audio(const MulanAudioConfig& c) {
   check_transformer(c, "audio");
   if (c.dim % 4 != 0 || c.dim < 8) {
-    throw_usage_error(c10::str("the audio transformer's dim must be a multiple of 4 and at least 8, but is ",
-                    c.dim));
+    throw_usage_error(c10::str(
+        "the audio transformer's dim must be a multiple of 4 and at least 8, but is ", c.dim));
   }
-  if (c.patch_size[0] < 1 || c.patch_size[1] < 1) throw_usage_error("patch_size must be positive");
+  if (c.patch_size[0] < 1 || c.patch_size[1] < 1) {
+    throw_usage_error("patch_size must have two values of at least 1");
+  }
   if (!(c.patch_dropout_prob >= 0 && c.patch_dropout_prob < 1)) {
-    throw_usage_error(c10::str("patch_dropout_prob must be 0 to 1, but is ", c.patch_dropout_prob));
+    throw_usage_error(c10::str("patch_dropout_prob must be at least 0 and below 1, but is ",
+                               c.patch_dropout_prob));
   }
   if (c.spec_aug_freq_mask < 0 || c.spec_aug_time_mask < 0) {
-    throw_usage_error("the masks of a spectrogram cannot be negative");
+    throw_usage_error("spec_aug_freq_mask and spec_aug_time_mask must be at least 0");
   }
   if (c.spec_win_length < 1 || c.spec_win_length > c.spec_n_fft || c.hop_length() < 1 ||
       c.spec_pad < 0 || !(c.spec_power > 0)) {
-    throw_usage_error(c10::str("a spectrogram needs a window of 1 to spec_n_fft (", c.spec_n_fft,
-                    ") samples, a hop of at least 1 and a positive power, but has ",
-                    c.spec_win_length, ", ", c.hop_length(), " and ", c.spec_power));
+    throw_usage_error(c10::str(
+        "spec_win_length must be 1 to spec_n_fft (", c.spec_n_fft,
+        "), spec_hop_length at least 1, spec_power above 0 and spec_pad at least 0, but they are ",
+        c.spec_win_length, ", ", c.hop_length(), ", ", c.spec_power, " and ", c.spec_pad));
   }
   if (!std::set<std::string>{"reflect", "constant", "replicate", "circular"}.contains(
           c.spec_pad_mode)) {
-    throw_usage_error(c10::str("spec_pad_mode must be reflect, constant, replicate or circular, but is ",
-                    c.spec_pad_mode));
+    throw_usage_error(
+        c10::str("spec_pad_mode must be reflect, constant, replicate or circular, but is ",
+                 c.spec_pad_mode));
   }
   if (!c.accept_spec && c.frequencies() < c.patch_size[0]) {
-    throw_usage_error(c10::str("a spectrogram of spec_n_fft ", c.spec_n_fft, " has ", c.frequencies(),
-                    " frequencies, fewer than a patch (", c.patch_size[0], ")"));
+    throw_usage_error(c10::str("a spectrogram of spec_n_fft ", c.spec_n_fft, " has ",
+                               c.frequencies(), " frequencies, fewer than the height of a patch (",
+                               c.patch_size[0], ")"));
   }
 }
 
@@ -150,16 +159,16 @@ std::int64_t MulanAudioConfig::times(std::int64_t samples) const {
 }
 
 std::int64_t MulanAudioConfig::fewest_samples() const {
-  const std::int64_t around = 2 * spec_pad + (spec_center ? spec_n_fft / 2 * 2 : 0);
-  const std::int64_t enough = (patch_size[1] - 1) * hop_length() + spec_n_fft - around;
-  // Reflection needs more samples than it reflects.
+  const std::int64_t padding = 2 * spec_pad + (spec_center ? spec_n_fft / 2 * 2 : 0);
+  const std::int64_t enough = (patch_size[1] - 1) * hop_length() + spec_n_fft - padding;
+  // Reflection padding needs more samples than it reflects.
   const std::int64_t reflected = spec_center ? spec_n_fft / 2 + 1 - 2 * spec_pad : 1;
   return std::max({enough, reflected, std::int64_t{1}});
 }
 
 MulanConfig MulanConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) throw_usage_error("the configuration is no JSON object");
+  if (!object.is_object()) throw_usage_error("the configuration is not a JSON object");
   MulanConfig config;
   Arguments a(object, "");
   plain_arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
@@ -199,14 +208,14 @@ void MulanConfig::check() const {
   check_audio(audio);
   check_transformer(text, "text");
   if (text.num_tokens < 1 || text.max_seq_len < 1 || dim_latent < 1) {
-    throw_usage_error("num_tokens, max_seq_len and dim_latent must be positive");
+    throw_usage_error("num_tokens, max_seq_len and dim_latent must be at least 1");
   }
   if (!hierarchical_contrastive_loss) return;
   const std::int64_t most = std::min(audio.depth, text.depth) - 1;
   if (contrasted_layers() < 1 || contrasted_layers() > most) {
-    throw_usage_error(c10::str("the hierarchical loss contrasts 1 to ", most,
-                    " layers, all but the last of the shallower transformer, not ",
-                    contrasted_layers()));
+    throw_usage_error(c10::str("hierarchical_contrastive_loss_layers must be 1 to ", most,
+                               " (the depth of the shallower transformer - 1), but is ",
+                               contrasted_layers()));
   }
 }
 

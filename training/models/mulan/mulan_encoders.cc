@@ -14,7 +14,7 @@ namespace millrace {
 
 namespace {
 
-// Sines and cosines of the places of a grid, [rows, columns, dim].
+// Sinusoidal position embedding of a grid, [rows, columns, dim].
 torch::Tensor grid_positions(std::int64_t rows, std::int64_t columns, std::int64_t dim,
                              const torch::TensorOptions& options) {
   constexpr double temperature = 10'000;
@@ -30,13 +30,14 @@ torch::Tensor grid_positions(std::int64_t rows, std::int64_t columns, std::int64
       {over_rows(x.sin()), over_rows(x.cos()), over_columns(y.sin()), over_columns(y.cos())}, -1);
 }
 
-// Holds what is at place `number` of a Sequential in Python, where the others have no parameters.
+// Registers `module` under its index in the package's Sequential; modules without parameters are
+// left out.
 void add_at(torch::nn::Sequential& parts, const char* number, torch::nn::AnyModule module) {
   parts->push_back(number, std::move(module));
 }
 
-// The module of the package that is to stretch time: its rate is taken to be 1, so that it never
-// does, but its buffer is in every state.
+// Placeholder for the package's time stretch, which has a fixed rate of 1 and so does nothing. Its
+// buffer is part of every state_dict.
 class UnusedStretchImpl : public torch::nn::Module {
  public:
   explicit UnusedStretchImpl(double hop) {
@@ -84,17 +85,17 @@ AudioTransformerImpl::AudioTransformerImpl(const MulanAudioConfig& config, bool 
 torch::Tensor AudioTransformerImpl::spectrograms(const torch::Tensor& sounds) {
   torch::Tensor x = sounds;
   if (x.dim() != (config_.accept_spec ? 3 : 2)) {
-    throw_usage_error(
-        c10::str("MuLaN takes ",
-                 config_.accept_spec ? "spectrograms of 3 axes" : "sounds as [batch, samples]",
-                 ", but got ", x.sizes()));
+    throw_usage_error(c10::str(
+        "MuLaN expects ",
+        config_.accept_spec ? "spectrograms with 3 dimensions" : "audio of shape [batch, samples]",
+        ", but got ", x.sizes()));
   }
   if (config_.accept_spec) {
     if (config_.accept_spec_time_first) x = x.transpose(1, 2);
   } else {
     if (x.size(1) < config_.fewest_samples()) {
-      throw_usage_error(c10::str("a sound of ", x.size(1),
-                                 " samples gives no patch; MuLaN needs at least ",
+      throw_usage_error(c10::str("a clip of ", x.size(1),
+                                 " samples is too short for one patch; MuLaN needs at least ",
                                  config_.fewest_samples()));
     }
     x = spectrogram_->forward(x);
@@ -117,7 +118,7 @@ torch::Tensor AudioTransformerImpl::draw_patches(std::int64_t batch, std::int64_
   return std::get<1>(noise.topk(kept, -1));
 }
 
-// There are few distances, but many pairs of patches: the network runs once for each distance.
+// Computes the bias once per distance, because many pairs of patches have the same distance.
 torch::Tensor AudioTransformerImpl::position_bias(std::int64_t rows, std::int64_t columns,
                                                   const torch::Tensor& kept) {
   const torch::Tensor weight = bias_mlp_[0]->as<torch::nn::Linear>()->weight;
@@ -172,21 +173,23 @@ Encoded AudioTransformerImpl::forward(const torch::Tensor& sounds, const BatchSh
   const auto [high, wide] = config_.patch_size;
   const std::int64_t rows = x.size(-2) / high, columns = x.size(-1) / wide;
   if (rows == 0 || columns == 0) {
-    throw_usage_error(c10::str("spectrograms of ", x.size(-2), " by ", x.size(-1),
-                               " are smaller than a patch ", "of ", high, " by ", wide));
+    throw_usage_error(c10::str("a spectrogram of ", x.size(-2), " by ", x.size(-1),
+                               " is smaller than a patch of ", high, " by ", wide));
   }
   const bool cropped = x.size(-2) % high != 0 || x.size(-1) % wide != 0;
-  if (cropped && !told_cropped_.exchange(true)) {
-    log(LogLevel::info, c10::str("spectrograms of ", x.size(-2), " by ", x.size(-1), " are cut to ",
-                                 rows * high, " by ", columns * wide, ", whole patches"));
+  if (cropped && !crop_logged_.exchange(true)) {
+    log(LogLevel::info,
+        c10::str("cropping spectrograms of ", x.size(-2), " by ", x.size(-1), " to ", rows * high,
+                 " by ", columns * wide, ", a multiple of the patch size"));
   }
   x = x.narrow(-2, 0, rows * high).narrow(-1, 0, columns * wide);
-  // [batch, patches, values of a patch]
+  // [batch, patches, values per patch]
   x = x.reshape({-1, rows, high, columns, wide}).permute({0, 1, 3, 2, 4}).flatten(3).flatten(1, 2);
   torch::Tensor positions = grid_positions(rows, columns, config_.dim, x.options()).flatten(0, 1);
   torch::Tensor kept = draw_patches(x.size(0), x.size(1), share);
   if (kept.defined()) kept = kept.to(x.device());
-  if (kept.defined() && !reference_) {  // before they are embedded: what is dropped need not be
+  // Dropped before the embedding, so that dropped patches are not embedded.
+  if (kept.defined() && !reference_) {
     x = x.gather(1, kept.unsqueeze(-1).expand({-1, -1, x.size(2)}));
     positions = positions.index({kept});
   }

@@ -1,4 +1,4 @@
-// The two halves of MuLaN. Private to training/models.
+// MuLaN's audio and text encoders. Private to training/models.
 #pragma once
 
 #include "mulan_layers.h"
@@ -16,7 +16,7 @@ namespace millrace {
 
 struct Encoded {
   torch::Tensor whole;                  // [batch, dim]
-  std::vector<torch::Tensor> layers{};  // what each layer gave, [batch, places, dim]
+  std::vector<torch::Tensor> layers{};  // output of each layer, [batch, positions, dim]
 };
 
 class AudioTransformerImpl : public torch::nn::Module {
@@ -28,13 +28,13 @@ class AudioTransformerImpl : public torch::nn::Module {
 
  private:
   torch::Tensor spectrograms(const torch::Tensor& sounds);
-  // [batch, patches kept] of the patches that a training step sees; undefined: all.
+  // Indices of the patches that survive patch dropout, [batch, patches kept]; undefined: all.
   torch::Tensor draw_patches(std::int64_t batch, std::int64_t patches, const BatchShare& share);
-  // By distance in rows and columns, [batch or 1, heads, patches, patches].
+  // Attention bias by distance in rows and columns, [batch or 1, heads, patches, patches].
   torch::Tensor position_bias(std::int64_t rows, std::int64_t columns, const torch::Tensor& kept);
   torch::Tensor position_bias_reference(std::int64_t rows, std::int64_t columns,
                                         const torch::Tensor& kept);
-  // A patch and its place.
+  // Patch embedding plus position embedding.
   torch::Tensor embedded(const torch::Tensor& patches, const torch::Tensor& positions);
 
   MulanAudioConfig config_;
@@ -43,7 +43,7 @@ class AudioTransformerImpl : public torch::nn::Module {
   Spectrogram spectrogram_{nullptr};
   MulanTransformer transformer_{nullptr};
   GainNorm norm_{nullptr};
-  std::atomic<bool> told_cropped_ = false;
+  std::atomic<bool> crop_logged_ = false;
   std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();
 };
 

@@ -16,10 +16,10 @@ torch::nn::Linear linear(std::int64_t in, std::int64_t out) {
   return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(false));
 }
 
-// The second half, through gelu, times the first.
+// GEGLU: the first half times the GELU of the second half.
 class GatedGeluImpl : public torch::nn::Module {
  public:
-  torch::Tensor forward(const torch::Tensor& x) {  // NOLINT: Sequential wants a method
+  torch::Tensor forward(const torch::Tensor& x) {  // NOLINT: Sequential calls a non-static method
     const std::vector<torch::Tensor> halves = x.chunk(2, -1);
     return F::gelu(halves[1]) * halves[0];
   }
@@ -33,7 +33,7 @@ torch::nn::Sequential feed_forward(const MulanTransformerConfig& config) {
                                torch::nn::Dropout(config.ff_dropout), linear(inner, config.dim));
 }
 
-// One layer: a list of its attention and its feed-forward network.
+// One transformer layer: attention and feed-forward.
 class MulanLayerImpl : public torch::nn::Module {
  public:
   explicit MulanLayerImpl(const MulanTransformerConfig& config)
@@ -80,7 +80,7 @@ MulanAttentionImpl::MulanAttentionImpl(const MulanTransformerConfig& config)
 torch::Tensor MulanAttentionImpl::forward(const torch::Tensor& x, const AttentionBias& bias) {
   const torch::Tensor normed = norm_->forward(x);
   const std::vector<torch::Tensor> kv = to_kv_->forward(normed).chunk(2, -1);
-  auto split = [&](const torch::Tensor& t) {  // [batch, heads, places, dim_head]
+  auto split = [&](const torch::Tensor& t) {  // [batch, heads, positions, dim_head]
     return t.unflatten(-1, {heads_, -1}).transpose(1, 2);
   };
   const torch::Tensor q = unit_length(split(to_q_->forward(normed)));
@@ -92,10 +92,10 @@ torch::Tensor MulanAttentionImpl::forward(const torch::Tensor& x, const Attentio
 
 torch::Tensor MulanAttentionImpl::attend(const torch::Tensor& queries, const torch::Tensor& keys,
                                          const torch::Tensor& v, const AttentionBias& bias) const {
-  // Logits are 8 times the product; the scale of the queries takes that in.
+  // The logits' factor of 8 is folded into the scale of the queries.
   const torch::Tensor q = queries * (q_scale_ * logit_scale), k = keys * k_scale_;
   if (bias.bias.defined() && bias.bias.requires_grad()) {
-    // The fused attention has no gradient for what is added to the logits.
+    // Fused attention computes no gradient for the bias, so attention is written out.
     torch::Tensor attention = torch::matmul(q, k.transpose(-1, -2)).add_(bias.bias).softmax(-1);
     if (is_training() && dropout_ > 0) attention = torch::dropout(attention, dropout_, true);
     return torch::matmul(attention, v);

@@ -1,4 +1,4 @@
-// The transformer that MuLaN's audio and text have in common. Private to training/models.
+// The transformer of both encoders. Private to training/models.
 #pragma once
 
 #include <millrace/training/models/mulan/mulan_config.h>
@@ -14,7 +14,7 @@ namespace millrace {
 
 torch::Tensor unit_length(const torch::Tensor& x);
 
-// A layer norm with a gain and no bias.
+// LayerNorm with a gain and no bias.
 class GainNormImpl : public torch::nn::Module {
  public:
   explicit GainNormImpl(std::int64_t dim);
@@ -25,11 +25,11 @@ class GainNormImpl : public torch::nn::Module {
 };
 TORCH_MODULE(GainNorm);
 
-// What is added to the logits of an attention. At most one of the two is defined.
+// Bias or mask of an attention. At most one of the two is defined.
 struct AttentionBias {
-  torch::Tensor bias{};    // float, [batch or 1, heads, to, from]; may have a gradient
-  torch::Tensor seen{};    // bool, [batch, from]: which keys there are
-  bool reference = false;  // every operation as the package has it
+  torch::Tensor bias{};    // float, [batch or 1, heads, queries, keys]; may require a gradient
+  torch::Tensor seen{};    // bool, [batch, keys]: true where a key is valid
+  bool reference = false;  // reference path: operations in the order of the Python package
 };
 
 class MulanAttentionImpl : public torch::nn::Module {
@@ -38,7 +38,8 @@ class MulanAttentionImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const AttentionBias& bias);
 
  private:
-  // Queries, keys and values are [batch, heads, places, dim_head], the first two of unit length.
+  // Queries, keys and values are [batch, heads, positions, dim_head]; queries and keys are unit
+  // vectors.
   torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                        const AttentionBias& bias) const;
   torch::Tensor attend_reference(const torch::Tensor& q, const torch::Tensor& k,
@@ -56,7 +57,7 @@ TORCH_MODULE(MulanAttention);
 class MulanTransformerImpl : public torch::nn::Module {
  public:
   explicit MulanTransformerImpl(const MulanTransformerConfig& config);
-  // `layers`, if not null, gets what each layer gave.
+  // If `layers` is not null, appends the output of each layer.
   torch::Tensor forward(torch::Tensor x, const AttentionBias& bias,
                         std::vector<torch::Tensor>* layers = nullptr);
 

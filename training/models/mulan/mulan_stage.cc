@@ -16,14 +16,15 @@ namespace millrace {
 namespace {
 
 // Note [contrast over ranks]
-// Every rank computes the whole loss, of the latents of all. Its own latents get their gradient
-// from it, and so its parameters their part of the gradient: the sum over the ranks is the whole.
-// But what the scheduler makes is the mean, for losses that are means of each rank's own. So the
-// gradient of the latents is taken `world` times; that of the temperature, which every rank has
-// whole, is not. The package takes it once: its gradients shrink with the number of ranks.
+// Every rank computes the whole loss from the latents of all ranks. Backward gives each rank the
+// gradient of its own latents, and so its part of the parameters' gradient; the sum over the ranks
+// is the whole gradient. But the scheduler averages gradients over ranks, because other losses are
+// means over a rank's own rows. So the gradient of the latents is multiplied by `world`. The
+// gradient of the temperature is complete on every rank and is not multiplied. The package does not
+// multiply: its gradients shrink with the number of ranks.
 class GatherRows : public torch::autograd::Function<GatherRows> {
  public:
-  // [parts, rows, dim] of each rank to [parts, rows of all, dim]
+  // Concatenates [parts, rows, dim] of all ranks to [parts, rows of all ranks, dim].
   static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& mine,
                                RankGroup* ranks) {
     context->saved_data["rank"] = static_cast<std::int64_t>(ranks->rank());
@@ -40,7 +41,7 @@ class GatherRows : public torch::autograd::Function<GatherRows> {
   }
 };
 
-// All latents as one tensor, [parts, rows, dim], and back.
+// Packs all latents into one tensor [parts, rows, dim]. unpacked() reverses it.
 torch::Tensor packed(const MulanLatents& latents) {
   std::vector<torch::Tensor> parts{latents.audio.unsqueeze(0), latents.text.unsqueeze(0)};
   if (latents.audio_layers.defined()) {
@@ -64,23 +65,25 @@ MulanLatents rows_of(const MulanLatents& latents, std::int64_t first, std::int64
   return unpacked(packed(latents).narrow(1, first, count));
 }
 
-// How many rows of `from` have one of their own captions among the nearest of `to`.
-double share_found(const torch::Tensor& from, const torch::Tensor& to, const torch::Tensor& caption,
-                   std::int64_t within) {
-  constexpr std::int64_t rows_at_once = 1024;  // so that memory does not grow with the square
+// Fraction of the rows of `from` that have a row with their own caption among the `within` nearest
+// of `to`.
+double fraction_found(const torch::Tensor& from, const torch::Tensor& to,
+                      const torch::Tensor& caption, std::int64_t within) {
+  constexpr std::int64_t rows_at_once = 1024;  // bounds memory, which would grow with rows squared
   const std::int64_t rows = from.size(0);
   std::int64_t found = 0;
   for (std::int64_t first = 0; first < rows; first += rows_at_once) {
     const std::int64_t count = std::min(rows_at_once, rows - first);
-    const torch::Tensor near = torch::matmul(from.narrow(0, first, count), to.t());
-    const torch::Tensor nearest = std::get<1>(near.topk(std::min(within, rows), 1));
+    const torch::Tensor similarity = torch::matmul(from.narrow(0, first, count), to.t());
+    const torch::Tensor nearest = std::get<1>(similarity.topk(std::min(within, rows), 1));
     const torch::Tensor own = caption.narrow(0, first, count).unsqueeze(1);
     found += caption.index({nearest}).eq(own).any(1).sum().item<std::int64_t>();
   }
   return static_cast<double>(found) / static_cast<double>(rows);
 }
 
-// One tensor of each rank, of as many rows (axis 1) as it has, or none.
+// Concatenates the tensors of all ranks along axis 1. Ranks may have different numbers of rows, or
+// none.
 torch::Tensor gathered(RankGroup& ranks, const torch::Tensor& mine) {
   const std::int64_t rows = mine.size(1), most = ranks.largest(rows);
   const torch::Tensor even = torch::constant_pad_nd(mine, {0, 0, 0, most - rows});
@@ -110,13 +113,13 @@ torch::Tensor caption_numbers(const torch::Tensor& tokens, std::int64_t pad) {
 
 Retrieval retrieval(const MulanLatents& latents, const torch::Tensor& caption,
                     std::int64_t within) {
-  return {.text_to_audio = share_found(latents.text, latents.audio, caption, within),
-          .audio_to_text = share_found(latents.audio, latents.text, caption, within)};
+  return {.text_to_audio = fraction_found(latents.text, latents.audio, caption, within),
+          .audio_to_text = fraction_found(latents.audio, latents.text, caption, within)};
 }
 
 MulanStage::MulanStage(const MulanConfig& config, const MulanStageOptions& options)
     : options_(options), model_(config), optimizer_(model_->parameters(), options.optimizer) {
-  model_->to(options.device);  // the parameters stay the same objects
+  model_->to(options.device);  // in place: the optimizer's parameters stay valid
   model_->set_draws(draws_);
 }
 
@@ -136,7 +139,7 @@ MulanLatents MulanStage::latents(const Batch& batch) {
                          share);
 }
 
-MulanLatents MulanStage::of_all_ranks(const MulanLatents& mine) const {
+MulanLatents MulanStage::gather_latents(const MulanLatents& mine) const {
   if (ranks_ == nullptr) return mine;
   return unpacked(GatherRows::apply(packed(mine), ranks_));
 }
@@ -146,7 +149,7 @@ Logs MulanStage::backward(const Batch& batch, const MicroStep& micro) {
   step_ = micro.step;
   draws_->reseed(mix(mix(options_.seed, static_cast<std::uint64_t>(step_)),
                      static_cast<std::uint64_t>(micro_)));
-  const torch::Tensor loss = model_->loss(of_all_ranks(latents(batch)));
+  const torch::Tensor loss = model_->loss(gather_latents(latents(batch)));
   const auto begin = std::chrono::steady_clock::now();
   (loss * micro.scale).backward();
   backward_seconds_ +=
@@ -155,21 +158,22 @@ Logs MulanStage::backward(const Batch& batch, const MicroStep& micro) {
 }
 
 Logs MulanStage::validate(const Batch& batch, bool /*average*/) {
-  judged_.push_back({latents(batch), caption_numbers(to_tensor(batch[options_.tokens]),
-                                                     model_->config().text.pad_id)});
+  validated_.push_back({latents(batch), caption_numbers(to_tensor(batch[options_.tokens]),
+                                                        model_->config().text.pad_id)});
   return {};
 }
 
-MulanStage::Judged MulanStage::judged() const {
+MulanStage::Validated MulanStage::gather_validated() const {
   std::vector<torch::Tensor> latents, captions;
-  for (const Judged& one : judged_) {
+  for (const Validated& one : validated_) {
     latents.push_back(packed(one.latents).to(torch::kCPU));
     captions.push_back(one.caption);
   }
   const std::int64_t parts = 2 + 2 * model_->config().contrasted_layers();
-  torch::Tensor all = judged_.empty() ? torch::empty({parts, 0, model_->config().dim_latent})
-                                      : torch::cat(latents, 1);
-  torch::Tensor caption = judged_.empty() ? torch::empty({0}, torch::kInt64) : torch::cat(captions);
+  torch::Tensor all = validated_.empty() ? torch::empty({parts, 0, model_->config().dim_latent})
+                                         : torch::cat(latents, 1);
+  torch::Tensor caption =
+      validated_.empty() ? torch::empty({0}, torch::kInt64) : torch::cat(captions);
   if (ranks_ != nullptr) {
     all = gathered(*ranks_, all);
     caption = gathered(*ranks_, caption.reshape({1, -1, 1})).flatten();
@@ -178,11 +182,12 @@ MulanStage::Judged MulanStage::judged() const {
 }
 
 Logs MulanStage::end_validation(bool /*average*/) {
-  const Judged all = judged();
-  judged_.clear();
+  const Validated all = gather_validated();
+  validated_.clear();
   const std::int64_t rows = all.caption.size(0);
   if (rows == 0) return {};
-  // In groups as large as a step's; what is left over is too few to be contrasted well.
+  // In groups of the size that a training step contrasts. An incomplete last group is ignored,
+  // because its loss is not comparable.
   const std::int64_t group = std::max<std::int64_t>(std::min(options_.contrasted, rows), 1);
   double sum = 0;
   const std::int64_t groups = rows / group;
@@ -203,13 +208,14 @@ Logs MulanStage::end_validation(bool /*average*/) {
 Samples MulanStage::sample(const Batch& batch, std::int64_t step, bool /*average*/) {
   const MulanLatents now =
       model_->latents(to_tensor(batch[options_.sounds]), to_tensor(batch[options_.tokens]));
-  const torch::Tensor near = torch::matmul(now.audio, now.text.t()).to(torch::kCPU);
+  const torch::Tensor similarity = torch::matmul(now.audio, now.text.t()).to(torch::kCPU);
   const auto captions = batch.texts(options_.captions);
-  std::string table = "# cosine of the nearest text and its caption <- the sound's own caption\n";
-  for (std::int64_t row = 0; row < near.size(0); ++row) {
-    const auto nearest = near[row].argmax().item<std::int64_t>();
+  std::string table =
+      "# cosine similarity and caption of the nearest text <- caption of the clip\n";
+  for (std::int64_t row = 0; row < similarity.size(0); ++row) {
+    const auto nearest = similarity[row].argmax().item<std::int64_t>();
     char cosine[16];
-    std::snprintf(cosine, sizeof cosine, "%6.3f  ", near[row][nearest].item<double>());
+    std::snprintf(cosine, sizeof cosine, "%6.3f  ", similarity[row][nearest].item<double>());
     table.append(cosine).append(captions[static_cast<std::size_t>(nearest)]);
     table.append(" <- ").append(captions[static_cast<std::size_t>(row)]).append("\n");
   }
@@ -219,7 +225,7 @@ Samples MulanStage::sample(const Batch& batch, std::int64_t step, bool /*average
 std::vector<std::pair<std::string, Value>> MulanStage::weights(std::int64_t step,
                                                                const Value& /*ema*/) {
   Dict state{{"model", to_value(state_tensors(*model_))}, {"optim", optimizer_.state()}};
-  // Python's trainer takes no notice of the rest.
+  // The Python trainer ignores the entries below.
   state.set("config", config());
   state.set("data", Dict{{"sample_rate", static_cast<std::int64_t>(options_.sample_rate_hz)},
                          {"data_max_length", options_.data_max_length}});

@@ -1,6 +1,6 @@
-// Trains MuLaN: every sound of a step is contrasted with every text of it, over the batches of all
-// ranks. What is held out is judged as a whole: the loss, and how often a text finds its sound
-// among all sounds of it, and a sound its text.
+// Trains MuLaN: each step contrasts all clips with all texts of the batches of all ranks.
+// Validation covers the whole validation set: the loss, and how often a text retrieves its clip and
+// a clip its text.
 //
 //   MulanStage stage(MulanConfig{...}, {.contrasted = batch_size * world});
 #pragma once
@@ -17,22 +17,24 @@ namespace millrace {
 
 struct MulanStageOptions {
   OptimizerOptions optimizer{.lr = 3e-4, .betas = {0.9, 0.99}};
-  double max_grad_norm = 0.5;    // 0: not clipped
-  std::int64_t contrasted = 2;   // pairs of a step, on all ranks: what is held out is judged so too
-  std::string sounds = "audio";  // fields of the batch: float32 [rows, samples]
-  std::string tokens = "tokens";     // int64 [rows, places]
-  std::string captions = "caption";  // to look at
-  // Of masks and dropped patches: they depend on the step and the row, not on which rank has it.
+  double max_grad_norm = 0.5;  // 0 disables clipping
+  // Pairs per step on all ranks; also the group size of the validation loss.
+  std::int64_t contrasted = 2;
+  std::string sounds = "audio";      // batch field, float32 [rows, samples]
+  std::string tokens = "tokens";     // batch field, int64 [rows, length]
+  std::string captions = "caption";  // batch field, for samples only
+  // Seed of masks and patch dropout. They depend on the step and the row, not on the rank.
   std::uint64_t seed = 0;
-  // What sounds are, for whoever embeds others with the weights: Hz, and samples of each, or 0.
+  // Stored with the weights for programs that embed other audio: sample rate in Hz, and samples per
+  // clip (0: any).
   int sample_rate_hz = 0;
   std::int64_t data_max_length = 0;
   torch::Device device = torch::kCPU;
 };
 
-// Of all latents of length 1, [n, dim]: how many of the texts have a sound of their own caption
-// among the `within` nearest of all n, as a share; and the sounds such a text. Sounds with the same
-// caption, by `caption` [n], are each other's.
+// Recall of a retrieval among n unit vectors [n, dim]. text_to_audio is the fraction of texts with
+// a clip of their caption among the `within` nearest clips; audio_to_text is the reverse. Rows with
+// equal `caption` [n] count as matches.
 struct Retrieval {
   double text_to_audio = 0, audio_to_text = 0;
 };
@@ -48,37 +50,38 @@ class MulanStage : public Stage {
   void join(RankGroup& ranks) override { ranks_ = &ranks; }
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   double backward_seconds() const override { return backward_seconds_; }
-  void begin_validation() override { judged_.clear(); }
-  // Nothing yet: only keeps latents.
+  void begin_validation() override { validated_.clear(); }
+  // Only stores latents; end_validation() computes the metrics.
   Logs validate(const Batch& batch, bool average) override;
-  // "loss", "text_to_audio_r1", "audio_to_text_r1", and the same with r5.
+  // Returns "loss", "text_to_audio_r1", "audio_to_text_r1", "text_to_audio_r5" and
+  // "audio_to_text_r5".
   Logs end_validation(bool average) override;
-  // "retrieval.<step>.txt": the texts of a batch, and which of them its sounds are nearest to.
+  // File "retrieval.<step>.txt": the nearest text of each clip of a batch.
   Samples sample(const Batch& batch, std::int64_t step, bool average) override;
-  // mulan.<step>.pt, which the trainer in Python loads; it also has "config" and "data".
+  // File mulan.<step>.pt, which the Python trainer can load. Also contains "config" and "data".
   std::vector<std::pair<std::string, Value>> weights(std::int64_t step, const Value& ema) override;
   std::string config() const override { return model_->config().to_json(); }
 
  private:
-  struct Judged {
+  struct Validated {
     MulanLatents latents;
-    torch::Tensor caption;  // [rows], a number that stands for it
+    torch::Tensor caption;  // [rows], a hash of the caption's tokens
   };
 
   MulanLatents latents(const Batch& batch);
-  // Those of all ranks, with gradients that are right when the gradients of the ranks are averaged.
-  MulanLatents of_all_ranks(const MulanLatents& mine) const;
-  // What has been judged, on this rank or on all.
-  Judged judged() const;
+  // Latents of all ranks. Gradients are correct after averaging over ranks.
+  MulanLatents gather_latents(const MulanLatents& mine) const;
+  // Everything validated so far, on all ranks.
+  Validated gather_validated() const;
 
   MulanStageOptions options_;
   Mulan model_;
   Optimizer optimizer_;
   RankGroup* ranks_ = nullptr;
   std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();
-  std::int64_t step_ = -1, micro_ = 0;  // the micro-batch of the step
+  std::int64_t step_ = -1, micro_ = 0;  // micro_: number of the micro-batch within the step
   double backward_seconds_ = 0;
-  std::vector<Judged> judged_;
+  std::vector<Validated> validated_;
 };
 
 }  // namespace millrace

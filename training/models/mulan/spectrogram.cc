@@ -24,7 +24,7 @@ torch::Tensor mask_band(const torch::Tensor& spectrogram, std::int64_t widest, s
                         Draws& draws) {
   if (widest < 1) return spectrogram;
   const std::int64_t size = spectrogram.size(axis);
-  // In 32 bits as in torchaudio: what is truncated below must not differ by a rounding.
+  // In float32 as in torchaudio, so that the truncation below gives the same integers.
   const torch::Tensor width = draws.uniform({1}) * widest;
   const torch::Tensor start = draws.uniform({1}) * (size - width);
   const auto first = start.to(torch::kInt64).item<std::int64_t>();

@@ -1,5 +1,5 @@
-// Sound to spectrograms, and the masks that hide parts of them in training, equal to torchaudio's
-// transforms Spectrogram, FrequencyMasking and TimeMasking.
+// Spectrograms, and the masks that hide parts of them in training. Equal to torchaudio's transforms
+// Spectrogram, FrequencyMasking and TimeMasking.
 //
 //   Spectrogram spectrogram({.n_fft = 400, .win_length = 400, .hop_length = 160});
 //   torch::Tensor power = spectrogram->forward(sound);                    // [batch, 201, times]
@@ -19,7 +19,7 @@ struct SpectrogramOptions {
   std::int64_t n_fft = 400;
   std::int64_t win_length = 400;
   std::int64_t hop_length = 200;
-  double power = 2;  // of the magnitude
+  double power = 2;  // exponent of the magnitude
   std::int64_t pad = 0;
   bool center = true;
   std::string pad_mode = "reflect";
@@ -37,8 +37,8 @@ class SpectrogramImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Spectrogram);
 
-// Zeroes one band along the axis, -2 (frequencies) or -1 (times), the same for the whole batch; it
-// is narrower than `widest`, unless that is more than there is.
+// Zeroes one random band along `axis`: -2 (frequencies) or -1 (time). The band is the same for the
+// whole batch. Its width is less than `widest` and at most the size of the axis.
 torch::Tensor mask_band(const torch::Tensor& spectrogram, std::int64_t widest, std::int64_t axis,
                         Draws& draws);
 

@@ -16,7 +16,7 @@ namespace nn = torch::nn;
 
 namespace {
 
-// A table under the name "embed" of a module of its own, as in Python.
+// An embedding registered as `name`.embed, as in the Python package.
 nn::Embedding table(nn::Module& module, const char* name, std::int64_t count, std::int64_t dim) {
   auto outer = module.register_module(name, std::make_shared<nn::Module>());
   return outer->register_module("embed", nn::Embedding(count, dim));
@@ -49,9 +49,9 @@ NuwaTransformerOptions video_options(const NuwaConfig& c) {
           .frames_at_once = c.sparse_3dna_query_num_frames_chunk};
 }
 
-// Tables learn more slowly than the rest: a part of the gradient reaches them.
-torch::Tensor with_gradient_share(const torch::Tensor& x, double share) {
-  return x * share + x.detach() * (1 - share);
+// Scales the gradient of x by `fraction`, so that embeddings learn more slowly than the rest.
+torch::Tensor scale_gradient(const torch::Tensor& x, double fraction) {
+  return x * fraction + x.detach() * (1 - fraction);
 }
 
 }  // namespace
@@ -59,15 +59,17 @@ torch::Tensor with_gradient_share(const torch::Tensor& x, double share) {
 NuwaImpl::NuwaImpl(NuwaConfig config) : config_(std::move(config)) {
   config_.check();
   const std::int64_t dim = config_.dim;
-  config_.vae.use_vgg_and_gan = false;  // the copy that Python keeps has no discriminator either
+  config_.vae.use_vgg_and_gan = false;  // the package's copy of the VAE has no discriminator either
   video_bos_ = register_parameter("video_bos", torch::randn({dim}));
   vae_ = register_module("vae", NuwaVqgan(config_.vae));
   text_embedding_ = table(*this, "text_embedding", config_.text_num_tokens, dim);
   if (config_.text_rotary_pos_emb) {
-    const auto turned = static_cast<double>(std::min<std::int64_t>(32, config_.text_enc_dim_head));
+    const auto rotary_dim =
+        static_cast<double>(std::min<std::int64_t>(32, config_.text_enc_dim_head));
     auto rotary = register_module("text_rotary_pos_emb", std::make_shared<nn::Module>());
     inv_freq_ = rotary->register_buffer(
-        "inv_freq", 1.0 / torch::pow(10000, torch::arange(0, turned, 2, torch::kFloat32) / turned));
+        "inv_freq",
+        1.0 / torch::pow(10000, torch::arange(0, rotary_dim, 2, torch::kFloat32) / rotary_dim));
   } else {
     text_positions_ = table(*this, "text_abs_pos_emb", config_.text_max_seq_len, dim);
   }
@@ -83,18 +85,20 @@ NuwaImpl::NuwaImpl(NuwaConfig config) : config_(std::move(config)) {
 }
 
 std::vector<torch::Tensor> NuwaImpl::trained_parameters() const {
-  std::vector<torch::Tensor> found;
+  std::vector<torch::Tensor> trained;
   for (const auto& [name, parameter] : parameter_tensors(*this)) {
-    if (!name.starts_with("vae.")) found.push_back(parameter);
+    if (!name.starts_with("vae.")) trained.push_back(parameter);
   }
-  return found;
+  return trained;
 }
 
 void NuwaImpl::check_text(const torch::Tensor& text) const {
   auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
-  if (text.dim() != 2) refuse(c10::str("NUWA takes texts [batch, words], but got ", text.sizes()));
+  if (text.dim() != 2) {
+    refuse(c10::str("NUWA expects tokens of shape [batch, words], but got ", text.sizes()));
+  }
   if (text.size(1) > config_.text_max_seq_len) {
-    refuse(c10::str("a text of ", text.size(1), " tokens is longer than text_max_seq_len, ",
+    refuse(c10::str("a text has ", text.size(1), " tokens, more than text_max_seq_len, which is ",
                     config_.text_max_seq_len));
   }
 }
@@ -102,8 +106,8 @@ void NuwaImpl::check_text(const torch::Tensor& text) const {
 torch::Tensor NuwaImpl::embed_text(const torch::Tensor& text, const torch::Tensor& mask) {
   check_text(text);
   torch::Tensor tokens = text_embedding_->forward(text);
-  const double share = config_.embed_gradient_frac;
-  if (is_training() && share < 1) tokens = with_gradient_share(tokens, share);
+  const double fraction = config_.embed_gradient_frac;
+  if (is_training() && fraction < 1) tokens = scale_gradient(tokens, fraction);
   const torch::Tensor places = torch::arange(text.size(1), text.options());
   NuwaContext context{.mask = mask, .rotary = {}, .text = {}, .text_mask = {}};
   if (text_positions_) {
@@ -130,8 +134,8 @@ torch::Tensor NuwaImpl::start(std::int64_t batch) const {
 
 torch::Tensor NuwaImpl::embed_codes(const torch::Tensor& codes, std::int64_t first_place) const {
   torch::Tensor x = torch::embedding(image_embedding_->weight, codes);
-  const double share = config_.embed_gradient_frac;
-  if (is_training() && share < 1) x = with_gradient_share(x, share);
+  const double fraction = config_.embed_gradient_frac;
+  if (is_training() && fraction < 1) x = scale_gradient(x, fraction);
   return positions().narrow(0, first_place, codes.size(1)) + x;
 }
 
@@ -140,7 +144,7 @@ torch::Tensor NuwaImpl::logits(const torch::Tensor& text, const torch::Tensor& c
   const std::int64_t batch = text.size(0),
                      longest = config_.max_video_frames * config_.tokens_per_frame();
   if (codes.dim() != 2 || codes.size(0) != batch || codes.size(1) < 1 || codes.size(1) > longest) {
-    throw Error(c10::str("NUWA takes at most ", longest, " codes (", config_.max_video_frames,
+    throw Error(c10::str("NUWA expects 1 to ", longest, " codes (", config_.max_video_frames,
                          " frames of ", config_.tokens_per_frame(), ") for each of ", batch,
                          " texts, but got ", codes.sizes()))
         .kind(ErrorKind::usage);

@@ -1,6 +1,6 @@
-// NUWA's text to video, as nuwa-pytorch 0.7.8 has it: a transformer over words, and one that tells
-// the codes of a video one by one, each from its neighbours and the text. Parameter names, defaults
-// and arithmetic are the package's.
+// NUWA's text-to-video model, equal to nuwa-pytorch 0.7.8: a text transformer, and an
+// autoregressive transformer that predicts the codes of a video from neighbouring codes and the
+// text. Parameter names, defaults and arithmetic are the package's.
 //
 //   Nuwa model(NuwaConfig{.dim = 256, .vae = vae.config()});
 //   torch::Tensor loss = model->loss(text, video);     // int64 [batch, words], 0 is padding
@@ -23,17 +23,17 @@ class NuwaTransformerImpl;
 class AxialPositionsImpl;
 
 struct NuwaLossOptions {
-  // Of each text to be left out in training, so that guidance has something to compare with.
+  // Probability of dropping the text of a row in training, for classifier-free guidance.
   double cond_dropout_prob = 0.2;
 };
 
 struct NuwaGenerateOptions {
-  double filter_thres = 0.9;  // of all codes the best 1 - this are left to choose from
+  double filter_thres = 0.9;  // only the best fraction 1 - filter_thres of the codes can be drawn
   double temperature = 1;
-  double cond_scale = 2;        // how much the text counts; 1: no guidance
-  std::int64_t num_frames = 0;  // 0: max_video_frames; more are possible
+  double cond_scale = 2;        // guidance scale; 1 disables guidance
+  std::int64_t num_frames = 0;  // 0: max_video_frames; may be larger
   std::int64_t decode_max_batchsize = 10;
-  // Remembers what it has computed of earlier tokens; without, every token costs all before it.
+  // Use a KV cache. Without it the whole prefix is recomputed for every token.
   bool cached = true;
 };
 
@@ -44,23 +44,24 @@ class NuwaImpl : public torch::nn::Module {
   const NuwaConfig& config() const { return config_; }
   NuwaVqgan& vae() { return vae_; }
   void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
-  // All that is trained: not the VAE, and each once, although a reversible network has its layers
-  // under two names.
+  // All parameters except the VAE's. Each appears once, although a reversible network registers its
+  // layers under two names.
   std::vector<torch::Tensor> trained_parameters() const;
 
-  // [batch, words, dim]; `mask`: which words there are.
+  // Returns [batch, words, dim]. `mask`: true where there is a word.
   torch::Tensor embed_text(const torch::Tensor& text, const torch::Tensor& mask);
-  // The codes of a video: float [batch, frames, channels, height, width], or codes already.
+  // Codes of `video`, which is float [batch, frames, channels, height, width] or holds codes
+  // already.
   torch::Tensor codes_of(const torch::Tensor& video);
-  // [batch, codes, codebook]: what each code is taken for, from the text and those before it.
+  // Logits [batch, codes, codebook_size] of each code, given the text and the codes before it.
   torch::Tensor logits(const torch::Tensor& text, const torch::Tensor& codes,
                        const NuwaLossOptions& options = {});
   torch::Tensor loss(const torch::Tensor& text, const torch::Tensor& video,
                      const NuwaLossOptions& options = {});
 
-  // int64 [batch, frames, rows, columns], without gradients and in eval mode.
+  // Returns int64 [batch, frames, rows, columns]. Runs without gradients and in eval mode.
   torch::Tensor generate_codes(const torch::Tensor& text, const NuwaGenerateOptions& options = {});
-  // [batch, frames, channels, height, width]
+  // Returns [batch, frames, channels, height, width].
   torch::Tensor generate(const torch::Tensor& text, const NuwaGenerateOptions& options = {});
 
  private:

@@ -17,7 +17,7 @@ nn::Linear without_bias(std::int64_t in, std::int64_t out) {
   return nn::Linear(nn::LinearOptions(in, out).bias(false));
 }
 
-// A 1 x 1 convolution over heads, under the name and in the shape that Python has.
+// A 1x1 convolution over heads, with the package's parameter name and shape.
 class TalkingHeadsImpl : public nn::Module {
  public:
   explicit TalkingHeadsImpl(std::int64_t heads)
@@ -31,15 +31,15 @@ class TalkingHeadsImpl : public nn::Module {
 };
 TORCH_MODULE(TalkingHeads);
 
-// Turns the first channels by angles, in halves.
+// Applies rotary position embeddings (rotate-half form) to the first channels.
 torch::Tensor rotated(const torch::Tensor& x, const torch::Tensor& angles) {
-  const std::int64_t turned = angles.size(-1);
-  const torch::Tensor part = x.narrow(-1, 0, turned);
+  const std::int64_t rotary_dim = angles.size(-1);
+  const torch::Tensor part = x.narrow(-1, 0, rotary_dim);
   const std::vector<torch::Tensor> halves = part.chunk(2, -1);
   const torch::Tensor crossed = torch::cat({-halves[1], halves[0]}, -1);
   const torch::Tensor done = part * angles.cos() + crossed * angles.sin();
-  if (turned == x.size(-1)) return done;
-  return torch::cat({done, x.narrow(-1, turned, x.size(-1) - turned)}, -1);
+  if (rotary_dim == x.size(-1)) return done;
+  return torch::cat({done, x.narrow(-1, rotary_dim, x.size(-1) - rotary_dim)}, -1);
 }
 
 class TextAttentionImpl : public NuwaPartImpl {
@@ -62,21 +62,21 @@ class TextAttentionImpl : public NuwaPartImpl {
     if (!from_video_ && context.rotary.defined()) {
       q = rotated(q, context.rotary);
       k = rotated(k, context.rotary);
-      v = rotated(v, context.rotary);  // values too: the package's arithmetic
+      v = rotated(v, context.rotary);  // values are rotated too, as in the package
     }
     return attend(q, with_null(k, null_k_), with_null(v, null_v_),
                   from_video_ ? context.text_mask : context.mask);
   }
 
-  // The keys and values of the text stay the same.
+  // The keys and values of the text are computed once.
   torch::Tensor step(const torch::Tensor& x, std::int64_t /*place*/, const NuwaContext& context,
-                     NuwaMemory& memory) override {
-    if (!memory.keys.defined()) {
+                     NuwaCache& cache) override {
+    if (!cache.keys.defined()) {
       const auto [k, v] = keys_values(context.text);
-      memory.keys = with_null(k, null_k_);
-      memory.values = with_null(v, null_v_);
+      cache.keys = with_null(k, null_k_);
+      cache.values = with_null(v, null_v_);
     }
-    return attend(by_head(project(to_q_, x)), memory.keys, memory.values, context.text_mask);
+    return attend(by_head(project(to_q_, x)), cache.keys, cache.values, context.text_mask);
   }
 
  private:
@@ -88,7 +88,8 @@ class TextAttentionImpl : public NuwaPartImpl {
     const std::vector<torch::Tensor> both = project(to_kv_, x).chunk(2, -1);
     return {by_head(both[0]), by_head(both[1])};
   }
-  // One more that is always seen, so that there is something to see where all text is masked.
+  // Prepends a learned key or value that is never masked, so that softmax is defined even where the
+  // whole text is masked.
   static torch::Tensor with_null(const torch::Tensor& x, const torch::Tensor& null) {
     return torch::cat({null.unsqueeze(0).expand({x.size(0), -1, -1, -1}).to(x.scalar_type()), x},
                       2);
@@ -127,7 +128,7 @@ class NearbyAttentionImpl : public NuwaPartImpl {
         talking_heads_(register_module("talking_heads", TalkingHeads(o.heads))),
         to_out_(register_module("to_out", nn::Linear(o.heads * o.dim_head, o.dim))),
         table_(causal_neighbours(o.video_shape, o.kernel, {dilation, dilation, dilation})),
-        // In Python's state, for what it computes from it.
+        // Only for the state_dict: the package registers this buffer.
         mask_(register_buffer("mask", table_ < 0)) {
     if (o.rel_pos_bias) {
       rel_pos_bias_ = register_module("rel_pos_bias", AxialPositions(o.heads, o.kernel));
@@ -136,7 +137,7 @@ class NearbyAttentionImpl : public NuwaPartImpl {
 
   torch::Tensor forward(const torch::Tensor& x, const NuwaContext& /*context*/) override {
     auto [q, k, v] = parts(x);
-    std::vector<torch::Tensor> out{v.narrow(1, 0, 1)};  // the start sees itself alone
+    std::vector<torch::Tensor> out{v.narrow(1, 0, 1)};  // the start token attends to itself only
     const std::int64_t tokens = x.size(1) - 1;
     const std::int64_t at_once = tokens_at_once_ > 0 ? tokens_at_once_ : tokens;
     for (std::int64_t first = 0; first < tokens; first += at_once) {
@@ -147,15 +148,15 @@ class NearbyAttentionImpl : public NuwaPartImpl {
   }
 
   torch::Tensor step(const torch::Tensor& x, std::int64_t place, const NuwaContext& /*context*/,
-                     NuwaMemory& memory) override {
+                     NuwaCache& cache) override {
     auto [q, k, v] = parts(x);
-    if (!memory.keys.defined()) {
-      memory.keys = k.new_zeros({k.size(0), memory.longest, k.size(2), k.size(3)});
-      memory.values = torch::zeros_like(memory.keys);
+    if (!cache.keys.defined()) {
+      cache.keys = k.new_zeros({k.size(0), cache.longest, k.size(2), k.size(3)});
+      cache.values = torch::zeros_like(cache.keys);
     }
-    memory.keys.select(1, place).copy_(k.select(1, 0));
-    memory.values.select(1, place).copy_(v.select(1, 0));
-    const torch::Tensor out = place == 0 ? v : attend(q, memory.keys, memory.values, place - 1);
+    cache.keys.select(1, place).copy_(k.select(1, 0));
+    cache.values.select(1, place).copy_(v.select(1, 0));
+    const torch::Tensor out = place == 0 ? v : attend(q, cache.keys, cache.values, place - 1);
     return project(to_out_, out.flatten(2));
   }
 
@@ -168,7 +169,7 @@ class NearbyAttentionImpl : public NuwaPartImpl {
     auto by_head = [&](const torch::Tensor& t) { return t.unflatten(-1, {heads_, -1}); };
     return {by_head(project(to_q_, x) * scale_), by_head(both[0]), by_head(both[1])};
   }
-  // Tokens of the video from the `first` on.
+  // Attends from the video tokens `first`, `first` + 1, ...
   torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                        std::int64_t first) {
     if (table_.device() != q.device()) table_ = table_.to(q.device());
@@ -206,7 +207,7 @@ class FeedForwardImpl : public NuwaPartImpl {
     return project(out_, gated);
   }
   torch::Tensor step(const torch::Tensor& x, std::int64_t /*place*/, const NuwaContext& context,
-                     NuwaMemory& /*memory*/) override {
+                     NuwaCache& /*cache*/) override {
     return forward(x, context);
   }
 

@@ -13,8 +13,9 @@ using nlohmann::json;
 
 NuwaConfig NuwaConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object())
-    throw Error("the configuration is no JSON object").kind(ErrorKind::usage);
+  if (!object.is_object()) {
+    throw Error("the configuration is not a JSON object").kind(ErrorKind::usage);
+  }
   NuwaConfig config;
   Arguments a(object, "");
   json vae;
@@ -35,7 +36,7 @@ NuwaConfig NuwaConfig::from_json(const std::string& text) {
   a.take("dec_reversible", config.dec_reversible);
   a.take("attn_dropout", config.attn_dropout);
   a.take("ff_dropout", config.ff_dropout);
-  std::int64_t same_sums = 0;  // less memory in Python, and nothing else
+  std::int64_t same_sums = 0;  // only saves memory in the package; ignored here
   a.take("ff_chunk_size", same_sums);
   a.take("embed_gradient_frac", config.embed_gradient_frac);
   a.take("shift_video_tokens", config.shift_video_tokens);
@@ -44,7 +45,8 @@ NuwaConfig NuwaConfig::from_json(const std::string& text) {
   a.take_list("sparse_3dna_dilation", config.sparse_3dna_dilation);
   if (auto given = object.find("sparse_3dna_dilation");
       given != object.end() && given->is_array() && given->size() == 1) {
-    // A list of one is that one, a number is all up to it: two of the one say the same.
+    // The package reads a list as one dilation per layer, but a single number n as 1 to n. A list
+    // of one number is stored twice to keep it a list.
     config.sparse_3dna_dilation.push_back(config.sparse_3dna_dilation[0]);
   }
   a.take("sparse_3dna_rel_pos_bias", config.sparse_3dna_rel_pos_bias);
@@ -79,7 +81,7 @@ std::string NuwaConfig::to_json() const {
               {"shift_video_tokens", shift_video_tokens},
               {"sparse_3dna_kernel_size", sparse_3dna_kernel_size},
               {"sparse_3dna_rel_pos_bias", sparse_3dna_rel_pos_bias}};
-  if (compat) object["compat"] = true;  // the package's constructor does not take it
+  if (compat) object["compat"] = true;  // the package's constructor has no such argument
   if (sparse_3dna_query_num_frames_chunk > 0) {
     object["sparse_3dna_query_num_frames_chunk"] = sparse_3dna_query_num_frames_chunk;
   }
@@ -107,15 +109,16 @@ void NuwaConfig::check() const {
   positive("dec_heads", dec_heads);
   if (text_num_tokens < 2) {
     throw_usage_error(
-        c10::str("text_num_tokens must be at least 2 (0 is padding), but are ", text_num_tokens));
+        c10::str("text_num_tokens must be at least 2 (0 is padding), but is ", text_num_tokens));
   }
   if (text_rotary_pos_emb && text_enc_dim_head % 2 != 0) {
-    throw_usage_error(c10::str("text_enc_dim_head must be even, for halves are turned, but is ",
-                               text_enc_dim_head));
+    throw_usage_error(
+        c10::str("text_enc_dim_head must be even (rotary embeddings rotate halves), but is ",
+                 text_enc_dim_head));
   }
   if (tokens_per_frame() < 2) {
     throw_usage_error(
-        "a frame must be more than one token: take fewer num_layers or a larger image_size");
+        "a frame must have more than one token; use fewer num_layers or a larger image_size");
   }
   if (sparse_3dna_query_num_frames_chunk < 0) {
     throw_usage_error(
@@ -131,7 +134,9 @@ void NuwaConfig::check() const {
       std::ranges::all_of(sparse_3dna_kernel_size, [](auto kernel) { return kernel == 1; })) {
     throw_usage_error("sparse_3dna_rel_pos_bias needs a sparse_3dna_kernel_size above 1");
   }
-  if (sparse_3dna_dilation.empty()) throw_usage_error("sparse_3dna_dilation is empty");
+  if (sparse_3dna_dilation.empty()) {
+    throw_usage_error("sparse_3dna_dilation must have at least one value, but is empty");
+  }
   for (std::int64_t dilation : sparse_3dna_dilation) positive("sparse_3dna_dilation", dilation);
 }
 

@@ -1,4 +1,4 @@
-// How NUWA tells a video: code by code, with guidance by the text.
+// Autoregressive generation of NUWA's video codes, with classifier-free guidance.
 #include "nuwa_layers.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -10,73 +10,76 @@
 #include <algorithm>
 #include <limits>
 
+#include <c10/util/StringUtil.h>
+
 namespace millrace {
 
-// The logits of the next code, again and again. With guidance there are two streams: one that sees
-// the text, and one that does not. (In the package the second is fed with what the first put out
-// instead of with the codes; `compat` does that too.)
+// Computes the logits of the next code. Guidance needs two passes: one sees the text, the other
+// does not. (The package feeds the second pass with the first pass's outputs instead of the codes;
+// `compat` reproduces that.)
 class NuwaImpl::Generation {
  public:
   Generation(NuwaImpl& model, const torch::Tensor& text, const NuwaGenerateOptions& options)
       : model_(model), options_(options), batch_(text.size(0)), guided_(options.cond_scale != 1) {
     const torch::Tensor mask = text != 0;
-    seeing_.text = blind_.text = model.embed_text(text, mask);
-    seeing_.text_mask = mask;
-    blind_.text_mask = torch::zeros_like(mask);
+    with_text_.text = without_text_.text = model.embed_text(text, mask);
+    with_text_.text_mask = mask;
+    without_text_.text_mask = torch::zeros_like(mask);
   }
 
-  // `codes`: all so far, [batch, codes].
+  // Logits for the next code. `codes`: all codes so far, [batch, codes].
   torch::Tensor next(const torch::Tensor& codes) {
-    const torch::Tensor window = last_of(codes);
-    return options_.cached ? next_cached(window) : next_anew(window);
+    const torch::Tensor window = last_frames(codes);
+    return options_.cached ? next_cached(window) : next_recomputed(window);
   }
 
  private:
-  // More frames than the model has positions for: of earlier ones whole frames fall away.
-  torch::Tensor last_of(const torch::Tensor& codes) {
+  // If there are more frames than the model has positions, drops the oldest frames.
+  torch::Tensor last_frames(const torch::Tensor& codes) {
     const std::int64_t frame = model_.config_.tokens_per_frame();
     const std::int64_t most = frame * model_.config_.max_video_frames, count = codes.size(1);
     if (count <= most) return codes;
-    const std::int64_t falls_away = (count - most + frame - 1) / frame * frame;
-    if (falls_away != fell_away_) {  // every place has moved: nothing that is remembered holds
-      fell_away_ = falls_away;
-      done_ = 0;
-      seen_.clear();
-      unseen_.clear();
+    const std::int64_t dropped = (count - most + frame - 1) / frame * frame;
+    if (dropped != dropped_) {  // all positions have moved, so the caches are invalid
+      dropped_ = dropped;
+      cached_ = 0;
+      cache_with_text_.clear();
+      cache_without_text_.clear();
     }
-    return codes.narrow(1, falls_away, count - falls_away);
+    return codes.narrow(1, dropped, count - dropped);
   }
 
-  torch::Tensor next_anew(const torch::Tensor& codes) {
+  torch::Tensor next_recomputed(const torch::Tensor& codes) {
     torch::Tensor x = model_.start(batch_);
     if (codes.size(1) > 0) x = torch::cat({x, model_.embed_codes(codes, 0)}, 1);
     auto run = [&](const torch::Tensor& input, const NuwaContext& context) {
       return model_.video_transformer_->forward(input, context);
     };
-    const torch::Tensor out = run(x, seeing_);
+    const torch::Tensor out = run(x, with_text_);
     if (!guided_) return logits(out);
-    return guide(logits(out), logits(run(model_.config_.compat ? out : x, blind_)));
+    return guide(logits(out), logits(run(model_.config_.compat ? out : x, without_text_)));
   }
 
   torch::Tensor next_cached(const torch::Tensor& codes) {
     torch::Tensor result;
-    for (; done_ <= codes.size(1); ++done_) {
-      const torch::Tensor x = done_ == 0
-                                  ? model_.start(batch_)
-                                  : model_.embed_codes(codes.narrow(1, done_ - 1, 1), done_ - 1);
-      auto run = [&](const torch::Tensor& input, const NuwaContext& context, auto& memories) {
-        return model_.video_transformer_->step(input, done_, context, memories);
+    for (; cached_ <= codes.size(1); ++cached_) {
+      const torch::Tensor x =
+          cached_ == 0 ? model_.start(batch_)
+                       : model_.embed_codes(codes.narrow(1, cached_ - 1, 1), cached_ - 1);
+      auto run = [&](const torch::Tensor& input, const NuwaContext& context, auto& caches) {
+        return model_.video_transformer_->step(input, cached_, context, caches);
       };
-      const torch::Tensor out = run(x, seeing_, seen_);
+      const torch::Tensor out = run(x, with_text_, cache_with_text_);
       const torch::Tensor other =
-          guided_ ? run(model_.config_.compat ? out : x, blind_, unseen_) : torch::Tensor();
-      if (done_ < codes.size(1)) continue;
+          guided_ ? run(model_.config_.compat ? out : x, without_text_, cache_without_text_)
+                  : torch::Tensor();
+      if (cached_ < codes.size(1)) continue;
       result = guided_ ? guide(logits(out), logits(other)) : logits(out);
     }
     return result;
   }
 
-  // Of the last token.
+  // Logits of the last token.
   torch::Tensor logits(const torch::Tensor& out) {
     return project(model_.to_logits_, out.select(1, out.size(1) - 1));
   }
@@ -88,9 +91,10 @@ class NuwaImpl::Generation {
   NuwaGenerateOptions options_;
   std::int64_t batch_;
   bool guided_;
-  NuwaContext seeing_, blind_;
-  std::int64_t fell_away_ = 0, done_ = 0;  // codes; places that are remembered
-  std::vector<NuwaMemory> seen_, unseen_;
+  NuwaContext with_text_, without_text_;
+  // Number of dropped codes, and number of positions in the caches.
+  std::int64_t dropped_ = 0, cached_ = 0;
+  std::vector<NuwaCache> cache_with_text_, cache_without_text_;
 };
 
 torch::Tensor NuwaImpl::choose(const torch::Tensor& logits, const NuwaGenerateOptions& options) {
@@ -109,7 +113,9 @@ torch::Tensor NuwaImpl::choose(const torch::Tensor& logits, const NuwaGenerateOp
 torch::Tensor NuwaImpl::generate_codes(const torch::Tensor& text,
                                        const NuwaGenerateOptions& options) {
   if (options.temperature <= 0 || options.num_frames < 0) {
-    throw Error("the temperature must be above 0, and num_frames not below").kind(ErrorKind::usage);
+    throw Error(c10::str("temperature must be above 0 and num_frames at least 0, but they are ",
+                         options.temperature, " and ", options.num_frames))
+        .kind(ErrorKind::usage);
   }
   const torch::NoGradGuard no_grad;
   const EvalMode eval(*this);

@@ -41,9 +41,9 @@ NuwaSandwichImpl::NuwaSandwichImpl(std::int64_t dim, std::shared_ptr<NuwaPartImp
                                    bool wrapped, std::int64_t side)
     : part_(std::move(part)), side_(side) {
   auto norm = [&](const char* name, torch::Tensor& weight, torch::Tensor& bias) {
-    auto made = register_module(name, nn::LayerNorm(nn::LayerNormOptions({dim})));
-    weight = made->weight;
-    bias = made->bias;
+    auto registered = register_module(name, nn::LayerNorm(nn::LayerNormOptions({dim})));
+    weight = registered->weight;
+    bias = registered->bias;
   };
   norm("prenorm", pre_weight_, pre_bias_);
   norm("postnorm", post_weight_, post_bias_);
@@ -61,10 +61,10 @@ torch::Tensor NuwaSandwichImpl::forward(const torch::Tensor& x, const NuwaContex
 }
 
 torch::Tensor NuwaSandwichImpl::step(const torch::Tensor& x, std::int64_t place,
-                                     const NuwaContext& context, NuwaMemory& memory) {
+                                     const NuwaContext& context, NuwaCache& cache) {
   torch::Tensor y = layer_norm(x, pre_weight_, pre_bias_);
-  if (side_ > 0) y = shifted_one(y, place, memory);
-  return layer_norm(part_->step(y, place, context, memory), post_weight_, post_bias_);
+  if (side_ > 0) y = shifted_one(y, place, cache);
+  return layer_norm(part_->step(y, place, context, cache), post_weight_, post_bias_);
 }
 
 torch::Tensor NuwaSandwichImpl::shifted(const torch::Tensor& x) const {
@@ -74,7 +74,7 @@ torch::Tensor NuwaSandwichImpl::shifted(const torch::Tensor& x) const {
   torch::Tensor video = x.narrow(1, 1, tokens);
   if (missing > 0) video = torch::constant_pad_nd(video, {0, 0, 0, missing});
   std::vector<torch::Tensor> chunks = video.unflatten(1, {-1, side_, side_}).chunk(4, -1);
-  // Python takes the first two for rows and columns, whatever remains.
+  // The package shifts the first two chunks, even if chunk() returned fewer than four.
   chunks[0] = torch::constant_pad_nd(chunks[0], {0, 0, 0, 0, 1, -1});
   if (chunks.size() > 1) chunks[1] = torch::constant_pad_nd(chunks[1], {0, 0, 1, -1});
   video = torch::cat(chunks, -1).flatten(1, 3);
@@ -83,11 +83,11 @@ torch::Tensor NuwaSandwichImpl::shifted(const torch::Tensor& x) const {
 }
 
 torch::Tensor NuwaSandwichImpl::shifted_one(const torch::Tensor& x, std::int64_t place,
-                                            NuwaMemory& memory) const {
-  if (!memory.before_shift.defined()) {
-    memory.before_shift = x.new_zeros({x.size(0), memory.longest, x.size(2)});
+                                            NuwaCache& cache) const {
+  if (!cache.before_shift.defined()) {
+    cache.before_shift = x.new_zeros({x.size(0), cache.longest, x.size(2)});
   }
-  memory.before_shift.select(1, place).copy_(x.select(1, 0));
+  cache.before_shift.select(1, place).copy_(x.select(1, 0));
   if (place == 0) return x;
   const std::int64_t token = place - 1;
   const bool above = token / side_ % side_ > 0, left = token % side_ > 0;
@@ -96,16 +96,16 @@ torch::Tensor NuwaSandwichImpl::shifted_one(const torch::Tensor& x, std::int64_t
   for (std::size_t i = 0; i < 2 && i < chunks.size(); ++i) {
     const std::int64_t count = chunks[i].size(-1), back = i == 0 ? side_ : 1;
     chunks[i] = (i == 0 ? above : left)
-                    ? memory.before_shift.narrow(1, place - back, 1).narrow(-1, channel, count)
+                    ? cache.before_shift.narrow(1, place - back, 1).narrow(-1, channel, count)
                     : torch::zeros_like(chunks[i]);
     channel += count;
   }
   return torch::cat(chunks, -1);
 }
 
-// Plain: x += part(x), one after the other. Reversible: two streams that start equal, each of which
-// is moved by the other; the package needs no memory for their activations, but its sums are these.
-// Both are registered as in Python, where the reversible network has its layers a second time.
+// Plain: x += part(x) for each part. Reversible: two residual streams that start equal; each update
+// reads the other stream. The package recomputes activations of reversible layers to save memory;
+// the arithmetic is the same. As in the package, reversible layers are registered under two names.
 NuwaTransformerImpl::NuwaTransformerImpl(const NuwaTransformerOptions& options)
     : options_(options) {
   auto layers = register_module("layers", group());
@@ -174,14 +174,14 @@ torch::Tensor NuwaTransformerImpl::forward(const torch::Tensor& x, const NuwaCon
 
 torch::Tensor NuwaTransformerImpl::step(const torch::Tensor& x, std::int64_t place,
                                         const NuwaContext& context,
-                                        std::vector<NuwaMemory>& memories) {
-  if (memories.empty()) {
+                                        std::vector<NuwaCache>& caches) {
+  if (caches.empty()) {
     const auto& shape = options_.video_shape;
-    memories.resize(parts_.size());
-    for (NuwaMemory& memory : memories) memory.longest = 1 + shape[0] * shape[1] * shape[2];
+    caches.resize(parts_.size());
+    for (NuwaCache& cache : caches) cache.longest = 1 + shape[0] * shape[1] * shape[2];
   }
   return through(x, [&](std::size_t i, const torch::Tensor& y) {
-    return parts_[i]->step(y, place, context, memories[i]);
+    return parts_[i]->step(y, place, context, caches[i]);
   });
 }
 

@@ -13,14 +13,14 @@ namespace millrace {
 
 namespace {
 
-constexpr double gif_frames_per_second = 1 / 0.08;  // as the package writes them
+constexpr double gif_frames_per_second = 1 / 0.08;  // as in the package
 
 OptimizerOptions with_order(OptimizerOptions options, bool as_in_python) {
   options.as_in_python = as_in_python;
   return options;
 }
 
-// What the words of a row were, without its padding.
+// Decodes a row of tokens to text, without its padding.
 std::string text_of(const Tokenizer* tokenizer, const torch::Tensor& row) {
   if (tokenizer == nullptr) return "";
   const torch::Tensor words = row.to(torch::kCPU, torch::kInt32).contiguous();
@@ -36,7 +36,7 @@ NuwaStage::NuwaStage(const NuwaConfig& config, const NuwaStageOptions& options)
     : options_(options),
       model_(config),
       optimizer_(model_->trained_parameters(), with_order(options.optimizer, options.compat)) {
-  model_->to(options.device);  // the parameters stay the same objects
+  model_->to(options.device);  // in place: the optimizer's parameters stay valid
   model_->set_draws(draws_);
   for (torch::Tensor& parameter : model_->vae()->parameters()) parameter.requires_grad_(false);
 }
@@ -79,7 +79,10 @@ torch::Tensor NuwaStage::prompts() const {
   std::vector<std::vector<std::int32_t>> ids(options_.prompts.size());
   std::size_t longest = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (!options_.tokenizer) throw Error("prompts need a tokenizer").kind(ErrorKind::usage);
+    if (!options_.tokenizer) {
+      throw Error("NuwaStageOptions::prompts need NuwaStageOptions::tokenizer, but it is null")
+          .kind(ErrorKind::usage);
+    }
     const Status status = options_.tokenizer->encode(options_.prompts[i], ids[i]);
     if (!status.ok()) throw status.error();
     longest = std::max(longest, ids[i].size());
@@ -102,7 +105,7 @@ Samples NuwaStage::sample(const Batch& batch, std::int64_t step, bool average) {
   draws_->reseed(mix(options_.seed, static_cast<std::uint64_t>(step)));
   // [texts, frames, channels, height, width]
   const torch::Tensor clips = model_->generate(texts, options_.generate).clamp(0, 1);
-  // Side by side: [frames, height, all widths, channels]
+  // Clips of different texts side by side: [frames, height, texts * width, channels]
   const torch::Tensor row = clips.permute({1, 3, 0, 4, 2}).flatten(2, 3);
   Samples samples;
   const std::string name = std::to_string(step);

@@ -1,5 +1,5 @@
-// Trains NUWA's text to video: one phase, AdamW, without a moving average, as the trainer in Python
-// does it. The VAE is not trained.
+// Trains NUWA's text-to-video model: one phase, AdamW, no moving average, as in the Python trainer.
+// The VAE is frozen.
 //
 //   NuwaStage stage(NuwaConfig{.dim = 256, .vae = vae_config}, {});
 //   load_weights("vae.9000.pt", state_tensors(*stage.nuwa()->vae()));
@@ -17,18 +17,18 @@ namespace millrace {
 
 struct NuwaStageOptions {
   OptimizerOptions optimizer{.kind = OptimizerKind::adamw, .lr = 3e-4, .weight_decay = 0.01};
-  double max_grad_norm = 0.5;  // 0: not clipped
+  double max_grad_norm = 0.5;  // 0 disables clipping
   double cond_dropout_prob = 0.2;
-  NuwaGenerateOptions generate{};  // of samples; its num_frames 0: as many as a clip has
-  // Texts to show samples of; none: the first of the validation set.
+  NuwaGenerateOptions generate{};  // for samples; num_frames 0: the length of a clip
+  // Texts to generate samples for; empty: the first text of the validation batch.
   std::vector<std::string> prompts{};
-  // Of prompts, and to tell in the log what a model was told.
+  // Encodes the prompts, and decodes tokens for the log. May be null without prompts.
   std::shared_ptr<const Tokenizer> tokenizer{};
-  // Fields of the batch: float32 [rows, channels, frames, height, width] in [0, 1] or codes of any
-  // integer type, and int64 [rows, words], padded with 0.
+  // Batch fields. `video`: float32 [rows, channels, frames, height, width] in [0, 1], or codes of
+  // any integer type. `tokens`: int64 [rows, words], padded with 0.
   std::string video = "video", tokens = "tokens";
-  bool compat = false;     // operations and draws in Python's order
-  std::uint64_t seed = 0;  // of the texts that are left out, and of samples
+  bool compat = false;     // operations and random draws in the order of the Python package
+  std::uint64_t seed = 0;  // for dropping texts and for sampling
   torch::Device device = torch::kCPU;
 };
 
@@ -43,10 +43,10 @@ class NuwaStage : public Stage {
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   double backward_seconds() const override { return backward_seconds_; }
   Logs validate(const Batch& batch, bool average) override;
-  // <step>.png: the frames of a clip, one below the other, and <step>.gif; clips of several texts
-  // side by side.
+  // <step>.png: the frames of the clips, one below the other. <step>.gif: the clips. Clips of
+  // different texts are side by side.
   Samples sample(const Batch& batch, std::int64_t step, bool average) override;
-  // nuwa.<step>.pt, with the VAE's.
+  // File nuwa.<step>.pt, which includes the VAE's weights.
   std::vector<std::pair<std::string, Value>> weights(std::int64_t step, const Value& ema) override;
   std::string config() const override { return model_->config().to_json(); }
 

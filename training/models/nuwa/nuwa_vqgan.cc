@@ -24,7 +24,7 @@ nn::Upsample twice_as_large() {
 
 }  // namespace
 
-// Layers are made in the order in which Python makes them, so that the same seed gives the same
+// Layers are constructed in the order of the Python package: the same seed gives the same initial
 // weights.
 NuwaVqganImpl::NuwaVqganImpl(NuwaVqganConfig config) : config_(std::move(config)) {
   config_.check();
@@ -33,7 +33,7 @@ NuwaVqganImpl::NuwaVqganImpl(NuwaVqganConfig config) : config_(std::move(config)
              .use_vgg_and_gan = config_.use_vgg_and_gan};
   const std::vector<std::int64_t> dims = config_.layer_dims(), blocks = config_.blocks_per_layer();
   const std::vector<bool> attends = config_.attention_per_layer();
-  std::vector<nn::AnyModule> encoders, decoders;  // the latter from the last to the first
+  std::vector<nn::AnyModule> encoders, decoders;  // decoders: from the last layer to the first
   std::int64_t in = config_.dim;
   for (std::size_t layer = 0; layer < dims.size(); ++layer) {
     const std::int64_t out = dims[layer];
@@ -75,8 +75,8 @@ void NuwaVqganImpl::check_pictures(const torch::Tensor& pictures) const {
       pictures.size(3) == side) {
     return;
   }
-  throw Error(c10::str("NUWA's VAE takes [batch, ", config_.channels, ", ", side, ", ", side,
-                       "], but got ", pictures.sizes()))
+  throw Error(c10::str("NUWA's VAE expects pictures of shape [batch, ", config_.channels, ", ",
+                       side, ", ", side, "], but got ", pictures.sizes()))
       .kind(ErrorKind::usage);
 }
 

@@ -1,5 +1,5 @@
-// The VQGAN-VAE of NUWA, as nuwa-pytorch 0.7.8 has it: frames to codes and back. Parameter names,
-// defaults and arithmetic are the package's; the losses are those of PictureVaeImpl.
+// The VQGAN-VAE of NUWA, equal to nuwa-pytorch 0.7.8: encodes frames as codes and decodes them.
+// Parameter names, defaults and arithmetic are the package's; PictureVaeImpl has the losses.
 //
 //   NuwaVqgan vae(NuwaVqganConfig{.dim = 64, .image_size = 64, .num_layers = 3});
 //   torch::Tensor codes = vae->get_video_indices(video);   // [batch, frames, 8, 8]
@@ -29,14 +29,14 @@ class NuwaVqganImpl : public PictureVaeImpl {
   std::function<torch::Tensor(const torch::Tensor&)> packed_encoder() const override;
   torch::Tensor decode(const torch::Tensor& features) override;
 
-  // [codes, dimensions], without projection
+  // The codebook [codes, codebook_dim], before projection.
   torch::Tensor codebook() { return vq_->codebook()->codes(); }
-  // [batch, frames, channels, height, width] to int64 [batch, frames, rows, columns]. In eval mode
-  // and without gradients, whatever the mode of the model.
+  // Encodes [batch, frames, channels, height, width] as int64 [batch, frames, rows, columns].
+  // Always runs in eval mode and without gradients.
   torch::Tensor get_video_indices(const torch::Tensor& video);
-  // And back, from [batch, frames, rows, columns] or [batch, all of them]; at most so many frames
-  // at once. Where codes have fewer or more dimensions than the decoder has channels, the package
-  // fails; here they are projected.
+  // Decodes [batch, frames, rows, columns] or [batch, frames * rows * columns], at most `at_once`
+  // frames per decoder call. If the codebook's dimension differs from the decoder's channels, codes
+  // are projected; the package fails.
   torch::Tensor codebook_indices_to_video(const torch::Tensor& indices, std::int64_t at_once = 64);
 
  protected:

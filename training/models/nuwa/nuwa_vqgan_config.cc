@@ -10,8 +10,9 @@ using nlohmann::json;
 
 NuwaVqganConfig NuwaVqganConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object())
-    throw Error("the configuration is no JSON object").kind(ErrorKind::usage);
+  if (!object.is_object()) {
+    throw Error("the configuration is not a JSON object").kind(ErrorKind::usage);
+  }
   NuwaVqganConfig config;
   Arguments a(object, "");
   a.take("dim", config.dim);
@@ -68,7 +69,7 @@ std::string NuwaVqganConfig::to_json() const {
               {"vq_kmeans_iters", vq.kmeans_iters},
               {"vq_use_cosine_sim", vq.use_cosine_sim},
               {"vq_threshold_ema_dead_code", vq.threshold_ema_dead_code}};
-  // One value stays one: Python takes a list for one per layer.
+  // A single value is written as a number, because the package reads a list as one value per layer.
   if (num_resnet_blocks.size() == 1) {
     object["num_resnet_blocks"] = num_resnet_blocks[0];
   } else {
@@ -85,32 +86,33 @@ std::string NuwaVqganConfig::to_json() const {
 
 void NuwaVqganConfig::check() const {
   auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
-  if (dim < 1) refuse("NUWA's VAE needs its dim");
+  if (dim < 1) refuse(c10::str("dim must be at least 1, but is ", dim));
   if (num_layers < 1 || num_layers > 16) {
-    refuse(c10::str("num_layers must be 1 to 16, but are ", num_layers));
+    refuse(c10::str("num_layers must be 1 to 16, but is ", num_layers));
   }
   const std::int64_t divisor = std::int64_t{1} << num_layers;
   if (image_size < divisor || image_size % divisor != 0) {
     refuse(c10::str("image_size must be a multiple of ", divisor, " (2 to the ", num_layers,
                     " layers), but is ", image_size));
   }
-  // The discriminator, which has as many layers, ends with a kernel of 4.
+  // The discriminator has num_layers downsampling layers too, and ends with a 4x4 kernel.
   if (use_vgg_and_gan && fmap_size() < 4) {
     refuse(c10::str("image_size must be at least ", 4 * divisor, " for a discriminator of ",
                     num_layers, " layers, but is ", image_size));
   }
-  if (channels < 1) refuse(c10::str("channels must be at least 1, but are ", channels));
-  if (attn_heads < 1 || attn_dim_head < 1) refuse("attn_heads and attn_dim_head must be positive");
+  if (channels < 1) refuse(c10::str("channels must be at least 1, but is ", channels));
+  if (attn_heads < 1 || attn_dim_head < 1) {
+    refuse("attn_heads and attn_dim_head must be at least 1");
+  }
   if (resnet_groups < 1 || dim % resnet_groups != 0) {
-    refuse(c10::str("dim must be a multiple of ", resnet_groups, " (the groups), but is ", dim));
+    refuse(c10::str("dim must be a multiple of ", resnet_groups, " (resnet_groups), but is ", dim));
   }
   if (use_vgg_and_gan && dim % 16 != 0) {
     refuse(c10::str("dim must be a multiple of 16 for the discriminator, but is ", dim));
   }
   auto one_per_layer = [&](const char* name, std::size_t count, bool one_is_enough) {
     if (static_cast<std::int64_t>(count) == num_layers || (one_is_enough && count == 1)) return;
-    refuse(c10::str("there must be ", num_layers, " ", name, ", one per layer, but there are ",
-                    count));
+    refuse(c10::str(name, " must have ", num_layers, " values, one per layer, but has ", count));
   };
   if (!layer_mults.empty()) one_per_layer("layer_mults", layer_mults.size(), false);
   one_per_layer("num_resnet_blocks", num_resnet_blocks.size(), true);

@@ -13,7 +13,8 @@ namespace {
 
 constexpr double slope_below_zero = 0.1;
 
-// The package's: its division by 1024 and back keeps half precision finite, and rounds.
+// The package divides by 1024 and multiplies again to keep float16 finite; this rounds, so it is
+// reproduced.
 torch::Tensor stable_softmax(const torch::Tensor& logits) {
   constexpr double alpha = 32 * 32;
   const torch::Tensor small = logits / alpha;
@@ -33,7 +34,7 @@ torch::Tensor ChannelNormImpl::forward(const torch::Tensor& x) {
 
 ContinuousPositionBiasImpl::ContinuousPositionBiasImpl(std::int64_t dim, std::int64_t heads) {
   auto net = register_module("net", nn::ModuleList());
-  auto activated = [&](std::int64_t in) {  // a linear layer inside a Sequential: "0"
+  auto activated = [&](std::int64_t in) {  // a linear layer as "0" of a Sequential
     nn::Sequential block(nn::Linear(in, dim));
     layers_.push_back(std::dynamic_pointer_cast<nn::LinearImpl>(block->ptr(0)));
     net->push_back(block);
@@ -49,8 +50,8 @@ torch::Tensor ContinuousPositionBiasImpl::forward(std::int64_t side,
   const torch::Tensor along = torch::arange(side, options.dtype(torch::kFloat32));
   const torch::Tensor grid =
       torch::stack(torch::meshgrid({along, along}, "ij")).flatten(1).transpose(0, 1);
-  const torch::Tensor apart = grid.unsqueeze(1) - grid.unsqueeze(0);
-  torch::Tensor x = apart.sign() * (apart.abs() + 1).log();
+  const torch::Tensor distances = grid.unsqueeze(1) - grid.unsqueeze(0);
+  torch::Tensor x = distances.sign() * (distances.abs() + 1).log();
   for (std::size_t i = 0; i + 1 < layers_.size(); ++i) {
     x = torch::leaky_relu(project(layers_[i], x), slope_below_zero);
   }
@@ -79,7 +80,7 @@ torch::Tensor VqganAttentionImpl::attend(const torch::Tensor& x, const Layer& to
   const std::int64_t height = x.size(2), width = x.size(3);
   std::vector<torch::Tensor> qkv = to_qkv(x).chunk(3, 1);
   for (torch::Tensor& t : qkv) t = t.flatten(2).unflatten(1, {heads_, -1});  // b h c n
-  // Over the places, not the channels: the package's arithmetic.
+  // The package normalizes over positions instead of channels.
   auto unit = [](const torch::Tensor& t) {
     return nn::functional::normalize(t, nn::functional::NormalizeFuncOptions().dim(-1));
   };

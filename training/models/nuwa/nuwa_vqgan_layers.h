@@ -1,4 +1,4 @@
-// The attention of NUWA's VQGAN-VAE, between all places of a feature map. Private to
+// The self-attention of NUWA's VQGAN-VAE over all positions of a feature map. Private to
 // training/models.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace millrace {
 
-// A norm over the channels of [batch, channels, height, width].
+// A layer norm over the channels of [batch, channels, height, width].
 class ChannelNormImpl : public torch::nn::Module {
  public:
   explicit ChannelNormImpl(std::int64_t dim);
@@ -23,11 +23,11 @@ class ChannelNormImpl : public torch::nn::Module {
 };
 TORCH_MODULE(ChannelNorm);
 
-// How much a place attends to another because of where it lies: a small network of the distance.
+// Attention bias computed by a small MLP from the relative position.
 class ContinuousPositionBiasImpl : public torch::nn::Module {
  public:
   ContinuousPositionBiasImpl(std::int64_t dim, std::int64_t heads);
-  // [heads, places, places] for a square map of `side`
+  // Returns [heads, positions, positions] for a square feature map of size `side`.
   torch::Tensor forward(std::int64_t side, const torch::TensorOptions& options);
 
  private:
@@ -39,11 +39,11 @@ class VqganAttentionImpl : public torch::nn::Module {
  public:
   VqganAttentionImpl(std::int64_t dim, std::int64_t heads, std::int64_t dim_head, double dropout);
   torch::Tensor forward(const torch::Tensor& x);
-  // With other ways to do the same: see packed_layers.cc.
+  // Lets packed_encoder.cc replace the two convolutions.
   using Layer = std::function<torch::Tensor(const torch::Tensor&)>;
   torch::Tensor attend(const torch::Tensor& x, const Layer& to_qkv, const Layer& to_out,
                        const torch::Tensor& bias);
-  // [heads, places, places]
+  // Position bias [heads, positions, positions] for the feature map x.
   torch::Tensor bias(const torch::Tensor& x) { return cpb_->forward(x.size(2), x.options()); }
   const torch::nn::Conv2d& to_qkv() const { return to_qkv_; }
   const torch::nn::Conv2d& to_out() const { return to_out_; }

@@ -1,13 +1,14 @@
-// What is added to the logits of an attention, out of a table with a row for each distance: many
-// pairs of places have one distance. Private to training/models.
+// Attention biases from a table with one row per distance; many pairs of positions share a
+// distance. Private to training/models.
 #pragma once
 
 #include <torch/types.h>
 
 namespace millrace {
 
-// `table`: [distances, heads]; `which`: int64 [batch, to, from], rows of it. Gives [batch, heads,
-// to, from]. The gradient of the table is summed in the same order with any number of threads.
+// `table`: [distances, heads]; `which`: int64 [batch, queries, keys], row numbers of the table.
+// Returns [batch, heads, queries, keys]. The table's gradient is summed in the same order for any
+// number of threads.
 torch::Tensor look_up_bias(const torch::Tensor& table, const torch::Tensor& which);
 
 }  // namespace millrace

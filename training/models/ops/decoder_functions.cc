@@ -15,10 +15,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Rows that share what the learned keys and values get: the sum over these sums does not depend on
-// how many threads there are.
+// Rows whose gradients of learned keys and values are summed together. The group size is fixed, so
+// that the result does not depend on the number of threads.
 constexpr std::int64_t rows_at_once = 32;
-constexpr std::int64_t tokens_at_once = 256;  // likewise, for a norm's factors
+constexpr std::int64_t tokens_at_once = 256;  // the same for the factors of a norm
 
 ShortAttentionSizes sizes_of(const torch::Tensor& qkv, const torch::Tensor& memories,
                              std::int64_t heads, double scale) {
@@ -38,7 +38,7 @@ float* to_data(torch::Tensor& tensor, std::int64_t at) {
   return tensor.defined() ? tensor.mutable_data_ptr<float>() + at : nullptr;
 }
 
-// What an attention reads, for each of its rows.
+// The inputs of an attention, with access to each row.
 struct Rows {
   torch::Tensor qkv, memory_keys, memory_values, weights;
   ShortAttentionSizes sizes;
@@ -53,7 +53,7 @@ struct Rows {
   std::int64_t out(std::int64_t i) const { return i * sizes.length * sizes.heads * sizes.channels; }
 };
 
-// The gradients of qkv and of the learned keys and values.
+// Gradients of qkv and of the learned keys and values.
 variable_list gradients_of(const Rows& all, const torch::Tensor& of_out) {
   const std::int64_t rows = all.qkv.size(0), groups = (rows + rows_at_once - 1) / rows_at_once;
   const ShortAttentionSizes& s = all.sizes;
@@ -110,7 +110,7 @@ struct ShortAttention : torch::autograd::Function<ShortAttention> {
   }
 };
 
-// body(row) for every row of [rows, channels], some at once.
+// Calls body(row) for every row of [rows, channels], in parallel.
 template <class Body>
 void for_rows(std::int64_t rows, std::int64_t channels, const Body& body) {
   const std::int64_t least =
@@ -138,14 +138,14 @@ struct GatedGelu : torch::autograd::Function<GatedGelu> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const torch::Tensor in = context->get_saved_variables()[0], given = gradients[0].contiguous();
     const std::int64_t channels = given.size(-1);
-    torch::Tensor made = torch::empty_like(in);
+    torch::Tensor gradient = torch::empty_like(in);
     for_rows(given.numel() / std::max<std::int64_t>(channels, 1), channels, [&](std::int64_t i) {
       const float* row = data_of(in) + i * 2 * channels;
-      float* to = to_data(made, i * 2 * channels);
+      float* to = to_data(gradient, i * 2 * channels);
       gated_gelu_backward(row, row + channels, data_of(given) + i * channels, channels, to,
                           to + channels);
     });
-    return {made};
+    return {gradient};
   }
 };
 
@@ -184,20 +184,20 @@ struct UnitNorm : torch::autograd::Function<UnitNorm> {
   }
 };
 
-bool in_32_bits(const torch::Tensor& x) {
+bool is_cpu_float32(const torch::Tensor& x) {
   return x.is_cpu() && x.scalar_type() == torch::kFloat32;
 }
 
 }  // namespace
 
 bool short_enough(const torch::Tensor& x, std::int64_t length, std::int64_t memories) {
-  return in_32_bits(x) && length > 0 && length + memories <= short_attention_keys;
+  return is_cpu_float32(x) && length > 0 && length + memories <= short_attention_keys;
 }
 
 torch::Tensor short_attention(const torch::Tensor& qkv, const torch::Tensor& memory_keys,
                               const torch::Tensor& memory_values, std::int64_t heads,
                               double scale) {
-  // A function is given no tensor that is undefined: without learned ones there are 0 of them.
+  // An autograd function cannot take undefined tensors: no learned keys are passed as 0 keys.
   const torch::Tensor none =
       torch::empty({(qkv.size(2) - heads) / 2, 0, qkv.size(3)}, qkv.options());
   return ShortAttention::apply(qkv, memory_keys.defined() ? memory_keys : none,
@@ -205,7 +205,7 @@ torch::Tensor short_attention(const torch::Tensor& qkv, const torch::Tensor& mem
 }
 
 torch::Tensor unit_norm(const torch::Tensor& x, const torch::Tensor& factor, double scale) {
-  if (in_32_bits(x) && in_32_bits(factor) && x.numel() > 0) {
+  if (is_cpu_float32(x) && is_cpu_float32(factor) && x.numel() > 0) {
     return UnitNorm::apply(x, factor, scale);
   }
   const auto over = torch::nn::functional::NormalizeFuncOptions().dim(-1);
@@ -213,7 +213,7 @@ torch::Tensor unit_norm(const torch::Tensor& x, const torch::Tensor& factor, dou
 }
 
 torch::Tensor gated_gelu(const torch::Tensor& x) {
-  if (in_32_bits(x)) return GatedGelu::apply(x);
+  if (is_cpu_float32(x)) return GatedGelu::apply(x);
   const std::vector<torch::Tensor> halves = x.chunk(2, -1);
   return halves[0] * torch::gelu(halves[1]);
 }

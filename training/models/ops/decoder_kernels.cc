@@ -9,7 +9,7 @@
 #define HWY_TARGET_INCLUDE "millrace/training/models/ops/decoder_kernels.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-// Has a guard of its own for each instruction set.
+// Has its own include guard per instruction set.
 #include <hwy/contrib/math/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -19,8 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Vector = hn::Vec<Floats>;
 
-// Floats of the longest vector: buffers that vectors are read from or written to have room for one
-// more.
+// Floats in the longest vector register. Buffers that are accessed by whole vectors have room for
+// one more.
 constexpr std::int64_t most_lanes = HWY_MAX_BYTES / sizeof(float);
 
 HWY_INLINE std::int64_t lanes() {
@@ -43,7 +43,7 @@ HWY_INLINE float dot(const float* a, const float* b, std::int64_t count) {
   return sum;
 }
 
-// Vectors that follow each other, `stride` floats apart, and the weight of each.
+// Vectors in memory, `stride` floats apart, with a weight each.
 struct Weighted {
   std::int64_t count = 0;
   const float* weights = nullptr;
@@ -52,7 +52,7 @@ struct Weighted {
   std::int64_t stride = 0;
 };
 
-// to (+)= their sum, of `wide` vectors of channels that are worked on at once
+// to (+)= weighted sum of `all`, for `wide` vector registers of channels.
 template <int wide, bool adding>
 HWY_INLINE void combine_some(const Weighted& all, const float* from, float* to) {
   const Floats floats;
@@ -88,7 +88,7 @@ HWY_INLINE void combine(const Weighted& all, std::int64_t channels, float* to) {
   }
 }
 
-// The first `count` of values become shares of 1. Room for a vector more.
+// Softmax of the first `count` values, in place. The buffer must have room for one more vector.
 HWY_INLINE void softmax(float* values, std::int64_t count) {
   const Floats floats;
   float largest = values[0];
@@ -102,7 +102,7 @@ HWY_INLINE void softmax(float* values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) values[i] /= sum;
 }
 
-// Where one head finds its own in a row.
+// Offsets of one head's data within a row.
 struct Head {
   Head(const ShortAttentionSizes& s, std::int64_t head)
       : query(head * s.channels),
@@ -115,7 +115,7 @@ struct Head {
 
 void attention_forward(const ShortAttentionSizes& s, const ShortAttentionRow& row, float* out) {
   const std::int64_t stride = s.stride();
-  HWY_ALIGN float share[short_attention_keys + most_lanes] = {};
+  HWY_ALIGN float scores[short_attention_keys + most_lanes] = {};
   for (std::int64_t h = 0; h < s.heads; ++h) {
     const Head head(s, h);
     for (std::int64_t i = 0; i < s.length; ++i) {
@@ -123,14 +123,14 @@ void attention_forward(const ShortAttentionSizes& s, const ShortAttentionRow& ro
       const std::int64_t seen = s.memories + i + 1;
       for (std::int64_t j = 0; j < s.memories; ++j) {
         const float* key = row.memory_keys + head.memory + j * s.channels;
-        share[j] = dot(query, key, s.channels) * s.scale;
+        scores[j] = dot(query, key, s.channels) * s.scale;
       }
       for (std::int64_t j = 0; j <= i; ++j) {
-        share[s.memories + j] = dot(query, row.qkv + j * stride + head.key, s.channels) * s.scale;
+        scores[s.memories + j] = dot(query, row.qkv + j * stride + head.key, s.channels) * s.scale;
       }
-      softmax(share, seen);
+      softmax(scores, seen);
       float* weights = row.weights + head.weight + i * s.keys();
-      std::copy_n(share, seen, weights);
+      std::copy_n(scores, seen, weights);
       std::fill(weights + seen, weights + s.keys(), 0.F);
       float* to = out + (i * s.heads + h) * s.channels;
       combine<false>({i + 1, weights + s.memories, 1, row.qkv + head.value, stride}, s.channels,
@@ -142,9 +142,10 @@ void attention_forward(const ShortAttentionSizes& s, const ShortAttentionRow& ro
   }
 }
 
-// Of the products of one query with all keys that it sees, for those of what it takes of each.
-HWY_INLINE void of_products(const ShortAttentionSizes& s, const float* weights, std::int64_t seen,
-                            float* gradient) {
+// Backward pass of the softmax of one query: turns gradients of the attention weights into
+// gradients of the products of query and keys.
+HWY_INLINE void softmax_backward(const ShortAttentionSizes& s, const float* weights,
+                                 std::int64_t seen, float* gradient) {
   float mean = 0;
   for (std::int64_t j = 0; j < seen; ++j) mean += weights[j] * gradient[j];
   for (std::int64_t j = 0; j < seen; ++j) {
@@ -152,9 +153,10 @@ HWY_INLINE void of_products(const ShortAttentionSizes& s, const float* weights, 
   }
 }
 
-// What a head's keys and values get of all queries that see them.
-HWY_INLINE void of_keys(const ShortAttentionSizes& s, const ShortAttentionRow& row,
-                        const ShortAttentionGradients& to, std::int64_t h, const float* products) {
+// Adds the gradients of one head's keys and values, over all queries that attend to them.
+HWY_INLINE void add_key_value_gradients(const ShortAttentionSizes& s, const ShortAttentionRow& row,
+                                        const ShortAttentionGradients& to, std::int64_t h,
+                                        const float* products) {
   const Head head(s, h);
   const std::int64_t stride = s.stride(), keys = s.keys(), width = s.heads * s.channels;
   const float* weights = row.weights + head.weight;
@@ -166,7 +168,8 @@ HWY_INLINE void of_keys(const ShortAttentionSizes& s, const ShortAttentionRow& r
     combine<true>({s.length, weights + j, keys, of_out, width}, s.channels, to.memory_values + at);
   }
   for (std::int64_t j = 0; j < s.length; ++j) {
-    const std::int64_t weight = j * keys + s.memories + j;  // of token j itself; later ones follow
+    // Index of the weight of token j for itself; later tokens follow.
+    const std::int64_t weight = j * keys + s.memories + j;
     combine<true>(
         {s.length - j, products + weight, keys, row.qkv + head.query + j * stride, stride},
         s.channels, to.qkv + j * stride + head.key);
@@ -192,7 +195,7 @@ void attention_backward(const ShortAttentionSizes& s, const ShortAttentionRow& r
       for (std::int64_t j = 0; j <= i; ++j) {
         gradient[s.memories + j] = dot(of_out, row.qkv + j * stride + head.value, s.channels);
       }
-      of_products(s, row.weights + head.weight + i * keys, s.memories + i + 1, gradient);
+      softmax_backward(s, row.weights + head.weight + i * keys, s.memories + i + 1, gradient);
       float* of_query = to.qkv + i * stride + head.query;
       combine<false>({i + 1, gradient + s.memories, 1, row.qkv + head.key, stride}, s.channels,
                      of_query);
@@ -200,16 +203,16 @@ void attention_backward(const ShortAttentionSizes& s, const ShortAttentionRow& r
       combine<true>({s.memories, gradient, 1, row.memory_keys + head.memory, s.channels},
                     s.channels, of_query);
     }
-    of_keys(s, row, to, h, products);
+    add_key_value_gradients(s, row, to, h, products);
   }
 }
 
-// The normal distribution at x: how much of it lies below, and its density.
+// The normal distribution at x: cumulative probability and density.
 struct Normal {
   Vector below, density;
 };
 
-// erf by 7.1.26 of Abramowitz and Stegun, which needs the same exp as the density.
+// erf by formula 7.1.26 of Abramowitz and Stegun. It uses the same exp as the density.
 HWY_INLINE Normal normal(Vector x) {
   const Floats floats;
   const Vector one = hn::Set(floats, 1.F), half = hn::Set(floats, 0.5F);
@@ -220,7 +223,7 @@ HWY_INLINE Normal normal(Vector x) {
   for (const float factor : {-1.453152027F, 1.421413741F, -0.284496736F, 0.254829592F}) {
     sum = hn::MulAdd(sum, t, hn::Set(floats, factor));
   }
-  const Vector beyond = hn::Mul(hn::Mul(hn::Mul(sum, t), bell), half);  // of |x|
+  const Vector beyond = hn::Mul(hn::Mul(hn::Mul(sum, t), bell), half);  // probability above |x|
   const Vector below = hn::IfThenElse(hn::Lt(x, hn::Zero(floats)), beyond, hn::Sub(one, beyond));
   return {below, hn::Mul(bell, hn::Set(floats, 0.39894228040143268F))};
 }
@@ -269,15 +272,15 @@ void gelu_backward(const float* value, const float* gate, const float* of_out, s
   std::copy_n(rest[4], count - i, of_gate + i);
 }
 
-// scale / |x|, for whole vectors and what is left of them.
-HWY_INLINE float to_length(const float* x, float scale, std::int64_t channels) {
+// scale / |x|
+HWY_INLINE float scale_over_length(const float* x, float scale, std::int64_t channels) {
   return scale / std::max(std::sqrt(dot(x, x, channels)), 1e-12F);
 }
 
 void norm_forward(const float* x, const float* factor, float scale, std::int64_t channels,
                   float* out) {
   const Floats floats;
-  const float size = to_length(x, scale, channels);
+  const float size = scale_over_length(x, scale, channels);
   const Vector sizes = hn::Set(floats, size);
   std::int64_t c = 0;
   for (; c + lanes() <= channels; c += lanes()) {
@@ -290,7 +293,7 @@ void norm_forward(const float* x, const float* factor, float scale, std::int64_t
 void norm_backward(const float* x, const float* factor, const float* of_out, float scale,
                    std::int64_t channels, float* of_x, float* of_factor) {
   const Floats floats;
-  const float size = to_length(x, scale, channels);
+  const float size = scale_over_length(x, scale, channels);
   const Vector sizes = hn::Set(floats, size);
   std::int64_t c = 0;
   for (; c + lanes() <= channels; c += lanes()) {
@@ -303,7 +306,7 @@ void norm_backward(const float* x, const float* factor, const float* of_out, flo
     of_factor[c] += of_out[c] * x[c] * size;
     of_x[c] = of_out[c] * factor[c];
   }
-  // What would only change the length does nothing.
+  // Removes the component along x, because the output does not depend on the length of x.
   const float along = -dot(of_x, x, channels) * (size / scale) * (size / scale);
   const Vector alongs = hn::Set(floats, along);
   for (c = 0; c + lanes() <= channels; c += lanes()) {

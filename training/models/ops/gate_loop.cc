@@ -21,7 +21,7 @@ namespace {
 struct Recurrence {
   torch::Tensor gates, states;  // [sequences, length, 1]
 
-  // `this` first, then `next`.
+  // Composition: first `this`, then `next`.
   Recurrence then(const Recurrence& next) const {
     return {next.gates * gates, torch::addcmul(next.states, next.gates, states)};
   }
@@ -38,7 +38,7 @@ torch::Tensor interleave(const torch::Tensor& first, const torch::Tensor& even,
   return torch::stack({a, b}, 2).flatten(1, 2).slice(1, 0, a.size(1) + odd.size(1));
 }
 
-// Every state of the recurrence h = gate * h + state, in pairs of pairs as the package adds them.
+// All states of h = gate * h + state, by the package's associative scan.
 Recurrence scan_in_pairs(const Recurrence& all) {
   const std::int64_t length = all.gates.size(1);
   if (length < 2) return all;
@@ -52,7 +52,8 @@ Recurrence scan_in_pairs(const Recurrence& all) {
           interleave(all.states.slice(1, 0, 1), even.states, odd.states)};
 }
 
-// As sums in the logarithm, where a negative state has an imaginary part.
+// All states by cumulative sums of logarithms (Heinsen). Logarithms are complex, because states may
+// be negative.
 torch::Tensor scan_in_logarithm(const Recurrence& all) {
   constexpr double smallest = 1e-20;
   const torch::Tensor gates = all.gates.clamp_min(smallest).log();
@@ -62,7 +63,7 @@ torch::Tensor scan_in_logarithm(const Recurrence& all) {
   return torch::real((sums + above).exp());
 }
 
-// In the package's order and shapes.
+// With the operations and shapes of the package.
 torch::Tensor loop_reference(const torch::Tensor& qkva, GateLoopOrder order, torch::Tensor* state) {
   const std::int64_t batch = qkva.size(0), length = qkva.size(1), dim = qkva.size(2) / 3;
   const std::vector<torch::Tensor> parts = qkva.reshape({batch, length, 3, dim})
@@ -70,20 +71,20 @@ torch::Tensor loop_reference(const torch::Tensor& qkva, GateLoopOrder order, tor
                                                .reshape({3, batch * dim, length, 1})
                                                .unbind(0);
   Recurrence all{parts[2].sigmoid(), parts[1]};
-  const bool goes_on = state != nullptr && state->defined();
-  if (goes_on) {  // stands for all that came before
+  const bool continues = state != nullptr && state->defined();
+  if (continues) {  // one more element that represents the earlier tokens
     const torch::Tensor before = state->reshape({batch * dim, 1, 1});
     all = {torch::cat({torch::ones_like(before), all.gates}, 1),
            torch::cat({before, all.states}, 1)};
   }
   torch::Tensor states =
       order == GateLoopOrder::heinsen ? scan_in_logarithm(all) : scan_in_pairs(all).states;
-  if (goes_on) states = states.slice(1, 1);
+  if (continues) states = states.slice(1, 1);
   if (state != nullptr) *state = states.select(1, length - 1).reshape({batch, dim});
   return (parts[0] * states).reshape({batch, dim, length}).transpose(1, 2);
 }
 
-// Calls body(row, strip) for all rows and channels, several at once.
+// Calls body(row, strip) for all rows and channels, in parallel.
 template <class Body>
 void for_each_strip(const torch::Tensor& qkva, const torch::Tensor& gates, const Body& body) {
   const std::int64_t rows = gates.size(0), length = gates.size(1), dim = gates.size(2);
@@ -107,33 +108,33 @@ torch::Tensor gates_of(const torch::Tensor& qkva) {
   return qkva.slice(-1, qkva.size(-1) / 3 * 2).sigmoid().contiguous();
 }
 
-struct Looped {
+struct LoopResult {
   torch::Tensor out, states;
 };
 
-Looped run_loop(const torch::Tensor& qkva, const torch::Tensor& gates,
-                const torch::Tensor& before) {
-  Looped made{torch::empty_like(gates), torch::empty_like(gates)};
+LoopResult run_loop(const torch::Tensor& qkva, const torch::Tensor& gates,
+                    const torch::Tensor& before) {
+  LoopResult looped{torch::empty_like(gates), torch::empty_like(gates)};
   const std::int64_t row_size = gates.size(1) * gates.size(2), dim = gates.size(2);
   const float* start = before.defined() ? before.const_data_ptr<float>() : nullptr;
-  float* out = made.out.data_ptr<float>();
-  float* states = made.states.data_ptr<float>();
+  float* out = looped.out.data_ptr<float>();
+  float* states = looped.states.data_ptr<float>();
   for_each_strip(qkva, gates, [=](std::int64_t row, const GateLoopStrip& strip) {
     gate_loop_forward(strip, start != nullptr ? start + row * dim : nullptr,
                       states + row * row_size, out + row * row_size);
   });
-  return made;
+  return looped;
 }
 
-// One pass along the length, and one back for the gradients.
+// Sequential forward and backward passes over the length.
 class LoopFunction : public torch::autograd::Function<LoopFunction> {
  public:
   static torch::Tensor forward(torch::autograd::AutogradContext* context,
                                const torch::Tensor& qkva) {
     const torch::Tensor dense = qkva.contiguous(), gates = gates_of(dense);
-    const Looped made = run_loop(dense, gates, {});
-    context->save_for_backward({dense, gates, made.states});
-    return made.out;
+    const LoopResult looped = run_loop(dense, gates, {});
+    context->save_for_backward({dense, gates, looped.states});
+    return looped.out;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -162,11 +163,12 @@ torch::Tensor gate_loop(const torch::Tensor& qkva, GateLoopOrder order, torch::T
   }
   const torch::Tensor whole = qkva.to(torch::kFloat32);
   if (state == nullptr) return LoopFunction::apply(whole).to(qkva.scalar_type());
-  TORCH_CHECK(!torch::GradMode::is_enabled(), "a gate loop that goes on has no gradients");
+  TORCH_CHECK(!torch::GradMode::is_enabled(),
+              "a gate loop with a state computes no gradients; call it with gradients disabled");
   const torch::Tensor dense = whole.contiguous();
-  const Looped made = run_loop(dense, gates_of(dense), *state);
-  *state = made.states.select(1, -1).contiguous();
-  return made.out.to(qkva.scalar_type());
+  const LoopResult looped = run_loop(dense, gates_of(dense), *state);
+  *state = looped.states.select(1, -1).contiguous();
+  return looped.out.to(qkva.scalar_type());
 }
 
 GateLoopBlock::GateLoopBlock(std::int64_t dim, std::int64_t depth, GateLoopOrder order)

@@ -1,5 +1,5 @@
-// The gated recurrence of gateloop-transformer 0.2.4, along the second dimension:
-// h = sigmoid(a) * h + kv, out = q * h. Private to training/models.
+// The gated linear recurrence of gateloop-transformer 0.2.4 along the second dimension: h =
+// sigmoid(a) * h + kv, out = q * h. Private to training/models.
 #pragma once
 
 #include <millrace/training/models/video_tokenizer/video_attention.h>
@@ -14,26 +14,27 @@
 
 namespace millrace {
 
-// How the states are summed: the same recurrence, each in its own order.
+// Algorithms for the recurrence. They differ only in the order of sums.
 enum class GateLoopOrder : std::uint8_t {
-  one_by_one,  // soonest, on a CPU
-  pairs,       // pairs of pairs, as in the package
-  heinsen,     // in the logarithm, as in the package with use_heinsen
+  one_by_one,  // sequential; the fastest on a CPU
+  pairs,       // associative scan, as in the package
+  heinsen,     // cumulative sums of logarithms, as in the package with use_heinsen
 };
 
-// `qkva` [batch, length, 3 * dim]: q, kv and a side by side. `state` [batch, dim]: h before the
-// first, or undefined: 0; the last h is left there, if it is given.
+// `qkva` [batch, length, 3 * dim]: q, kv and a, concatenated. `state` [batch, dim]: if not null,
+// the initial h (undefined: 0), and on return the last h.
 torch::Tensor gate_loop(const torch::Tensor& qkva, GateLoopOrder order,
                         torch::Tensor* state = nullptr);
 
-// h before what comes next, of every layer of a block; empty at the beginning.
+// The state of every layer of a block while a sequence is continued; empty at the start.
 using GateLoopStates = std::vector<torch::Tensor>;
 
-// Layers of it, each added to what came in: x [batch, length, dim] with the norm in front.
+// A stack of gate loops on x [batch, length, dim], each with a norm before it and a residual
+// connection.
 class GateLoopBlock : public torch::nn::Module {
  public:
   GateLoopBlock(std::int64_t dim, std::int64_t depth, GateLoopOrder order);
-  // With states, x follows what they have seen.
+  // With `states`, x continues the sequence that the states have seen.
   torch::Tensor forward(torch::Tensor x, GateLoopStates* states = nullptr);
 
  private:

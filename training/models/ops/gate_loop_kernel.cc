@@ -26,7 +26,7 @@ void gate_loop_forward(const GateLoopStrip& strip, const float* before, float* s
 void gate_loop_backward(const GateLoopStrip& strip, const float* states, const float* of_out,
                         float* gradient) {
   static constexpr float nothing[gate_loop_strip] = {};
-  float later[gate_loop_strip] = {};  // the gradient of h, by what came after it
+  float later[gate_loop_strip] = {};  // gradient of h from later tokens
   const std::int64_t width = strip.end - strip.first;
   for (std::int64_t t = strip.length - 1; t >= 0; --t) {
     const std::int64_t at = t * strip.dim + strip.first;

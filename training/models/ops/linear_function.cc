@@ -16,7 +16,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// With fewer rows, packing the other matrix would take as long as the product.
+// With fewer rows, packing the other matrix takes as long as the product.
 constexpr std::int64_t fewest_rows = 64;
 
 MatrixView view_of(const torch::Tensor& matrix, bool transposed) {
@@ -24,7 +24,7 @@ MatrixView view_of(const torch::Tensor& matrix, bool transposed) {
       .data = matrix.const_data_ptr<float>(), .stride = matrix.size(1), .transposed = transposed};
 }
 
-// All threads pack, then all multiply.
+// All threads pack the right matrix first, then all multiply.
 torch::Tensor multiplied(MatrixProduct product, const torch::TensorOptions& options) {
   torch::Tensor out = torch::empty({product.rows, product.columns}, options);
   torch::Tensor room = torch::empty({packed_size(product)}, options);
@@ -42,7 +42,7 @@ torch::Tensor multiplied(MatrixProduct product, const torch::TensorOptions& opti
 }
 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
-  // Without a bias, one of no elements.
+  // `bias` has 0 elements if there is no bias.
   static torch::Tensor forward(AutogradContext* context, const torch::Tensor& x,
                                const torch::Tensor& weight, const torch::Tensor& bias) {
     const torch::Tensor in = x.reshape({-1, weight.size(1)}).contiguous();
@@ -89,7 +89,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   }
 };
 
-bool in_32_bits_here(const torch::Tensor& x) {
+bool is_float32_on_cpu(const torch::Tensor& x) {
   return x.is_cpu() && x.scalar_type() == torch::kFloat32;
 }
 
@@ -97,7 +97,7 @@ bool in_32_bits_here(const torch::Tensor& x) {
 
 torch::Tensor linear_product(const torch::Tensor& x, const torch::Tensor& weight,
                              const torch::Tensor& bias) {
-  const bool ours = in_32_bits_here(x) && in_32_bits_here(weight) && weight.numel() > 0 &&
+  const bool ours = is_float32_on_cpu(x) && is_float32_on_cpu(weight) && weight.numel() > 0 &&
                     x.numel() / weight.size(1) >= fewest_rows &&
                     !at::autocast::is_autocast_enabled(at::kCPU);
   if (!ours) return torch::linear(x, weight, bias);

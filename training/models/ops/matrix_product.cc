@@ -16,11 +16,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::CappedTag<float, 16>;
 using Vector = hn::Vec<Floats>;
 
-// A tile of sums stays in registers: 12 rows of 2 vectors where there are 32 of them, else 6.
+// A tile of sums stays in registers: 12 rows of 2 vectors with 32 registers, else 6 rows.
 constexpr std::int64_t tile_rows = HWY_TARGET <= HWY_AVX3 ? 12 : 6;
 constexpr std::int64_t lanes = hn::MaxLanes(Floats());
 constexpr std::int64_t tile_columns = 2 * lanes;
-// So much of the depth at once that a panel of it stays in the nearest caches.
+// Depth of a block, so that a panel stays in the L1 or L2 cache.
 constexpr std::int64_t depth_block = 256;
 
 std::int64_t panel_count(const MatrixProduct& p) {
@@ -31,14 +31,14 @@ std::int64_t floats_packed(const MatrixProduct& p) {
   return panel_count(p) * tile_columns * p.depth;
 }
 
-// Where a panel of one block of the depth begins.
+// Offset of a panel within one block of the depth.
 HWY_INLINE std::int64_t packed_at(const MatrixProduct& p, std::int64_t first, std::int64_t block,
                                   std::int64_t panel) {
   return (first * panel_count(p) + panel * block) * tile_columns;
 }
 
-// One block of the depth, all columns. Rows are read from one end to the other, for what lies far
-// apart in memory is slow to find.
+// Packs one block of the depth, all columns. Reads whole rows in order, because strided reads are
+// slow.
 HWY_INLINE void pack_rows(const MatrixProduct& p, std::int64_t first, std::int64_t block,
                           float* to) {
   for (std::int64_t k = 0; k < block; ++k) {
@@ -82,7 +82,7 @@ std::int64_t block_count(const MatrixProduct& p) {
   return (p.depth + depth_block - 1) / depth_block;
 }
 
-// Part of `left`: of tile_rows rows and a block of the depth.
+// A part of `left`: tile_rows rows and one block of the depth.
 struct Strip {
   const float* data;
   std::int64_t stride;
@@ -98,7 +98,7 @@ HWY_INLINE void multiply_tile(const Strip& left, const float* right, std::int64_
   const Floats floats;
   Vector sums[tile_rows][2];
   for (auto& row : sums) row[0] = row[1] = hn::Zero(floats);
-  // Three rows from one pointer: processors add twice a stride to an address for nothing.
+  // One pointer per three rows: x86 addressing modes multiply a stride by 1 or 2 at no cost.
   constexpr std::int64_t pointers = tile_rows / 3;
   const float* rows[pointers];
   for (std::int64_t i = 0; i < pointers; ++i) {
@@ -121,12 +121,12 @@ HWY_INLINE void multiply_tile(const Strip& left, const float* right, std::int64_
   }
 }
 
-// Where a tile goes, and how much of it there is.
+// The destination of a tile, and its valid rows and columns.
 struct Place {
   float* out;
   std::int64_t stride;
   std::int64_t rows, columns;
-  const float* bias;  // null: added to what is there, or to nothing
+  const float* bias;  // null: no bias
   bool adding;
 };
 
@@ -155,7 +155,7 @@ HWY_INLINE void store_part(const Tile& tile, const Place& to) {
   }
 }
 
-// All columns of at most tile_rows rows.
+// Multiplies up to tile_rows rows with all columns.
 HWY_INLINE void multiply_strip(const MatrixProduct& p, const float* packed, std::int64_t first,
                                std::int64_t block, std::int64_t row, const Strip& left,
                                std::int64_t rows) {
@@ -182,9 +182,9 @@ HWY_INLINE void multiply_strip(const MatrixProduct& p, const float* packed, std:
   }
 }
 
-// Columns that lie so far apart that they share a few lines of a cache only are copied first: each
-// is read once for every panel.
-HWY_INLINE bool far_apart(const MatrixView& left) {
+// If the stride maps columns to the same few cache lines, they are copied first, because every
+// panel reads them again.
+HWY_INLINE bool has_cache_conflicts(const MatrixView& left) {
   return left.transposed && left.stride % 512 == 0;
 }
 
@@ -196,9 +196,9 @@ HWY_INLINE Strip copied(const Strip& left, std::int64_t block, float* room) {
   return {room, tile_rows};
 }
 
-// Rows that fill no tile, with zeros below them.
-HWY_INLINE Strip filled_up(const MatrixProduct& p, const Strip& left, std::int64_t rows,
-                           std::int64_t block, float* room) {
+// Pads the last rows with zeros to a whole tile.
+HWY_INLINE Strip zero_padded(const MatrixProduct& p, const Strip& left, std::int64_t rows,
+                             std::int64_t block, float* room) {
   std::fill_n(room, tile_rows * block, 0.F);
   if (p.left.transposed) {
     for (std::int64_t k = 0; k < block; ++k) {
@@ -222,8 +222,8 @@ void multiply(const MatrixProduct& p, const float* packed, std::int64_t begin, s
                                                   : row * p.left.stride + first),
                  p.left.stride};
       if (rows < tile_rows) {
-        left = filled_up(p, left, rows, block, room);
-      } else if (far_apart(p.left)) {
+        left = zero_padded(p, left, rows, block, room);
+      } else if (has_cache_conflicts(p.left)) {
         left = copied(left, block, room);
       }
       multiply_strip(p, packed, first, block, row, left, rows);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr float masked = std::numeric_limits<float>::lowest();
 
-// body(sizes, where this head of this row begins among tokens, places and weights), on all threads:
-// each writes to its own.
+// Calls body(sizes, token offset, position offset, weight offset) for every head of every row, in
+// parallel. Calls write to disjoint memory.
 template <class Body>
 void for_heads(const torch::Tensor& by_token, const torch::Tensor& y, const torch::Tensor& table,
                const Body& body) {
@@ -28,7 +28,7 @@ void for_heads(const torch::Tensor& by_token, const torch::Tensor& y, const torc
                           .weights_stride = heads * table.size(1),
                           .table = table.const_data_ptr<std::int64_t>()};
   const std::int64_t places = y.size(1);
-  // What takes less than about 10 us is not worth waking another thread for.
+  // Work of less than about 10 us is not worth another thread.
   constexpr std::int64_t least = 1 << 15;
   const std::int64_t work = std::max<std::int64_t>(sizes.tokens * sizes.seen * channels, 1);
   at::parallel_for(0, batch * heads, std::max<std::int64_t>(least / work, 1),
@@ -42,15 +42,15 @@ void for_heads(const torch::Tensor& by_token, const torch::Tensor& y, const torc
                    });
 }
 
-// Note [three products]: of tokens x, of what they see y and of weights w, each is a sum over the
-// other two: w = x . y, x = sum of w y, y = sum of w x. The gradients of the first are the second
-// and the third, those of the second are the first and the third.
+// Note [three products]: tokens x, positions y and weights w are related by three sums: w = x . y,
+// x = sum of w y, y = sum of w x. The gradients of the first are the second and the third; the
+// gradients of the second are the first and the third.
 torch::Tensor products(const torch::Tensor& x, const torch::Tensor& y, const torch::Tensor& table,
-                       float where_none) {
+                       float fill) {
   torch::Tensor w = torch::empty({x.size(0), x.size(1), x.size(2), table.size(1)}, x.options());
   for_heads(x, y, table, [&](const NearbySizes& s, auto token, auto place, auto weight) {
-    nearby_products(s, x.const_data_ptr<float>() + token, y.const_data_ptr<float>() + place,
-                    where_none, w.mutable_data_ptr<float>() + weight);
+    nearby_products(s, x.const_data_ptr<float>() + token, y.const_data_ptr<float>() + place, fill,
+                    w.mutable_data_ptr<float>() + weight);
   });
   return w;
 }

@@ -5,7 +5,7 @@ namespace millrace {
 namespace {
 
 float dot(const float* a, const float* b, std::int64_t count) {
-  constexpr std::int64_t lanes = 8;  // sums that the compiler can take side by side
+  constexpr std::int64_t lanes = 8;  // independent sums that the compiler can vectorize
   float sums[lanes] = {};
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
@@ -21,7 +21,7 @@ void add(float* to, float weight, const float* from, std::int64_t count) {
   for (std::int64_t c = 0; c < count; ++c) to[c] += weight * from[c];
 }
 
-// body(token, place, which of those that the token sees), for all that there are
+// Calls body(token, position, column of the table) for all entries that are not -1.
 template <class Body>
 void for_seen(const NearbySizes& s, const Body& body) {
   for (std::int64_t i = 0; i < s.tokens; ++i) {
@@ -34,10 +34,9 @@ void for_seen(const NearbySizes& s, const Body& body) {
 
 }  // namespace
 
-void nearby_products(const NearbySizes& s, const float* x, const float* y, float where_none,
-                     float* w) {
+void nearby_products(const NearbySizes& s, const float* x, const float* y, float fill, float* w) {
   for (std::int64_t i = 0; i < s.tokens; ++i) {
-    for (std::int64_t j = 0; j < s.seen; ++j) w[i * s.weights_stride + j] = where_none;
+    for (std::int64_t j = 0; j < s.seen; ++j) w[i * s.weights_stride + j] = fill;
   }
   for_seen(s, [&](std::int64_t i, std::int64_t place, std::int64_t j) {
     w[i * s.weights_stride + j] = dot(x + i * s.stride, y + place * s.stride, s.channels);

@@ -12,7 +12,7 @@ namespace millrace {
 
 namespace {
 
-// All generators that a part on `device` may draw from.
+// All random generators that a part on `device` may use.
 std::vector<at::Generator> generators_of(const torch::Device& device) {
   std::vector<at::Generator> all{at::detail::getDefaultCPUGenerator()};
   if (device.is_cuda()) all.push_back(at::globalContext().defaultGenerator(device));
@@ -32,22 +32,23 @@ void set_states(const torch::Device& device, const std::vector<torch::Tensor>& s
   for (std::size_t i = 0; i < all.size(); ++i) all[i].set_state(states[i]);
 }
 
-// While it lives, generators and precision are as they were when a part first ran.
-class AsItRan {
+// RAII guard: restores the random generators and autocast to their state when a part first ran.
+class ReplayContext {
  public:
-  AsItRan(const torch::Device& device, const std::vector<torch::Tensor>& generators, bool autocast)
+  ReplayContext(const torch::Device& device, const std::vector<torch::Tensor>& generators,
+                bool autocast)
       : device_(device),
         generators_(states_of(device)),
         autocast_(at::autocast::is_autocast_enabled(device.type())) {
     set_states(device, generators);
     at::autocast::set_autocast_enabled(device.type(), autocast);
   }
-  ~AsItRan() {
+  ~ReplayContext() {
     at::autocast::set_autocast_enabled(device_.type(), autocast_);
     set_states(device_, generators_);
   }
-  AsItRan(const AsItRan&) = delete;
-  AsItRan& operator=(const AsItRan&) = delete;
+  ReplayContext(const ReplayContext&) = delete;
+  ReplayContext& operator=(const ReplayContext&) = delete;
 
  private:
   torch::Device device_;
@@ -55,7 +56,7 @@ class AsItRan {
   bool autocast_;
 };
 
-// What a part needs to run again as it ran.
+// What is needed to run a part again with the same result.
 struct Recording : torch::CustomClassHolder {
   NetworkPart part;
   std::vector<torch::Tensor> generators;
@@ -85,13 +86,13 @@ class Recompute : public torch::autograd::Function<Recompute> {
     }
     torch::Tensor result;
     {
-      const AsItRan as_it_ran(inputs[0].device(), recording.generators, recording.autocast);
+      const ReplayContext replay(inputs[0].device(), recording.generators, recording.autocast);
       torch::AutoGradMode with_gradients(true);
       result = recording.part(inputs[0], inputs[1]);
     }
-    // The parameters of the part get their gradients here, the inputs from here.
+    // Accumulates the gradients of the part's parameters; the gradients of the inputs are returned.
     torch::autograd::backward({result}, {gradients[0]});
-    torch::autograd::variable_list found{torch::Tensor()};  // of `part`, which has none
+    torch::autograd::variable_list found{torch::Tensor()};  // of `part`, which is not a tensor
     for (const torch::Tensor& input : inputs) {
       found.push_back(input.defined() ? input.grad() : torch::Tensor());
     }
@@ -99,17 +100,17 @@ class Recompute : public torch::autograd::Function<Recompute> {
   }
 };
 
-// How groups ran, to run again.
+// What is needed to run all groups again.
 struct GroupRecording : torch::CustomClassHolder {
   GroupPart part;
   std::int64_t rows_at_once = 1;
   std::vector<torch::Tensor> parameters;
-  std::vector<std::vector<torch::Tensor>> generators;  // before each group
-  std::vector<std::int64_t> sizes;                     // of each result
+  std::vector<std::vector<torch::Tensor>> generators;  // states before each group
+  std::vector<std::int64_t> sizes;                     // rows of each result
   bool autocast = false;
 };
 
-// Calls visit(group, its first row, its rows) for each.
+// Calls visit(group, first row, rows) for each group.
 template <class Visit>
 void for_each_group(const torch::Tensor& x, std::int64_t rows_at_once, const Visit& visit) {
   std::size_t group = 0;
@@ -124,8 +125,8 @@ torch::Tensor flat(const std::vector<torch::Tensor>& tensors) {
   return pieces.empty() ? torch::empty({0}) : torch::cat(pieces);
 }
 
-// The parameters come as one tensor too, through which their gradients go back; a function of
-// autograd's takes no list of tensors.
+// The parameters are also passed as one flat tensor, which carries their gradients, because an
+// autograd function cannot take a list of tensors.
 class RecomputeGroups : public torch::autograd::Function<RecomputeGroups> {
  public:
   static torch::Tensor forward(torch::autograd::AutogradContext* context, const GroupPart& part,
@@ -173,11 +174,11 @@ class RecomputeGroups : public torch::autograd::Function<RecomputeGroups> {
   }
 
  private:
-  // The gradients of the parameters, and last that of the rows if they want one.
+  // Gradients of the parameters, followed by the gradient of the rows if they require one.
   static std::vector<torch::Tensor> run_again(const GroupRecording& recording, std::size_t group,
                                               std::int64_t begin, const torch::Tensor& rows,
                                               const torch::Tensor& of_result) {
-    const AsItRan as_it_ran(rows.device(), recording.generators[group], recording.autocast);
+    const ReplayContext replay(rows.device(), recording.generators[group], recording.autocast);
     torch::AutoGradMode with_gradients(true);
     std::vector<torch::Tensor> inputs = recording.parameters;
     if (rows.requires_grad()) inputs.push_back(rows);
@@ -205,7 +206,7 @@ torch::Tensor in_groups(const GroupPart& part, const torch::Tensor& x, std::int6
 torch::Tensor recomputed(const NetworkPart& part, const torch::Tensor& x, const torch::Tensor& by) {
   if (!torch::GradMode::is_enabled() || !x.requires_grad()) return part(x, by);
   if (by.defined()) return Recompute::apply(part, x, by);
-  // A function of autograd's takes no tensor that is not there.
+  // An autograd function cannot take an undefined tensor.
   const NetworkPart alone = [part](const torch::Tensor& in, const torch::Tensor&) {
     return part(in, {});
   };

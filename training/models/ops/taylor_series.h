@@ -1,4 +1,5 @@
-// The features of linear attention with the second-order series of exp. Private to training/models.
+// The feature map of linear attention with the second-order Taylor series of exp. Private to
+// training/models.
 #pragma once
 
 #include <millrace/training/device/torch_api.h>
@@ -8,7 +9,7 @@
 
 namespace millrace {
 
-// [1, x, x x^T / sqrt 2]: the product of two such is 1 + qk + (qk)^2 / 2.
+// [1, x, x x^T / sqrt 2]: the dot product of two feature vectors is 1 + qk + (qk)^2 / 2.
 inline torch::Tensor taylor_series(const torch::Tensor& x) {
   const torch::Tensor rows = x.reshape({-1, x.size(-1)});
   const torch::Tensor ones = torch::ones({rows.size(0), 1}, rows.options());

@@ -1,10 +1,11 @@
 // Note [factored entropies]
 //
-// The softmax over codes that are the corners of a cube is a product of one factor per bit. With
-// the bits in two halves, p(high, low) = a(high) b(low): 2^14 codes need two rows of 2^7 numbers
-// per vector instead of one of 2^14, and the mean over all vectors is a product of matrices. Only
-// the clamp of the logarithm needs every p, a few vectors at a time, in memory that stays in the
-// cache; the gradient needs no more than the sums of its rows and columns.
+// The codes of a lookup-free quantizer are the corners of a cube, so the softmax over all codes is
+// a product of one factor per bit. With the bits in two halves, p(high, low) = a(high) b(low): for
+// 2^14 codes each vector needs two rows of 2^7 numbers instead of one row of 2^14, and the mean
+// over all vectors is a matrix product. Only the clamp of the logarithm needs every p. It is
+// computed for a few vectors at a time, in a buffer that stays in the cache. The gradient needs
+// only the row and column sums.
 #include "code_entropy.h"
 
 #include <millrace/training/device/torch_api.h>
@@ -16,11 +17,11 @@ namespace millrace {
 
 namespace {
 
-constexpr double least = 1e-5;  // of p, in its logarithm
+constexpr double least = 1e-5;  // lower bound of p inside the logarithm
 
-// The distribution over the codes of some bits.
+// The distribution over the codes of one half of the bits.
 struct Half {
-  torch::Tensor signs;  // [codes, bits], +-1, the first bit being the highest
+  torch::Tensor signs;  // [codes, bits], +-1; the first bit is the most significant
   torch::Tensor log;    // [count, codes]
   torch::Tensor p;
 
@@ -48,7 +49,8 @@ struct Halves {
     return high.p.t().matmul(low.p) / static_cast<double>(std::max<std::int64_t>(count, 1));
   }
 
-  // Calls visit(begin, p, log p clamped) for a few vectors at a time; the two are free to change.
+  // Calls visit(begin, p, clamped log p) for a few vectors at a time. visit() may overwrite both
+  // tensors.
   template <class Visit>
   void for_each_chunk(const Visit& visit) const {
     const std::int64_t codes = high.p.size(1) * low.p.size(1);
@@ -74,12 +76,12 @@ torch::Tensor clamped_log(const torch::Tensor& p) {
   return p.clamp_min(least).log();
 }
 
-// The derivative of -p log(clamped p), from p and that logarithm; changes the latter.
+// The derivative of -p log(clamped p). Overwrites `logarithm`, the clamped log p.
 torch::Tensor slope(const torch::Tensor& p, torch::Tensor& logarithm) {
   return logarithm.add_(p.ge(least)).neg_();
 }
 
-// The gradient of the vectors' bits in a half, from the sums of p * slope over the other half.
+// The gradient of one half's bits, from the sums of p * slope over the other half.
 torch::Tensor gradient_of_bits(const Half& half, const torch::Tensor& sums,
                                const torch::Tensor& total) {
   return (sums - half.p * total).matmul(half.signs);

@@ -1,5 +1,5 @@
-// How sharply feature vectors choose their lookup-free codes, and how evenly they use them all.
-// Private to training/models.
+// The entropy losses of the lookup-free quantizer: each vector should choose its code clearly, and
+// all codes should be used evenly. Private to training/models.
 #pragma once
 
 #include <torch/types.h>
@@ -7,13 +7,13 @@
 namespace millrace {
 
 struct CodeEntropies {
-  torch::Tensor per_sample;  // the mean entropy of each vector's distribution over the codes
-  torch::Tensor batch;       // the entropy of the mean distribution
+  torch::Tensor per_sample;  // mean over the vectors of the entropy of p(code)
+  torch::Tensor batch;       // entropy of the mean of p(code)
 };
 
-// Of `vectors` [count, bits] and the 2^bits codes of which every bit is +-scale; log p is not taken
-// below that of 1e-5, as in vector-quantize-pytorch. Gives gradients. The table of vectors by codes
-// is never there: see Note [factored entropies].
+// `vectors` is [count, bits]; each bit of the 2^bits codes is +-scale. As in
+// vector-quantize-pytorch, log p is clamped at log 1e-5. Differentiable. Never allocates a table of
+// vectors by codes: see Note [factored entropies].
 CodeEntropies code_entropies(const torch::Tensor& vectors, double scale,
                              double inverse_temperature);
 

@@ -13,7 +13,7 @@ FsqImpl::FsqImpl(FsqOptions options) : options_(std::move(options)) {
   const bool levels_fit =
       !o.levels.empty() && std::ranges::all_of(o.levels, [](std::int64_t n) { return n >= 2; });
   if (!levels_fit || o.num_codebooks < 1) {
-    throw Error("the finite scalar quantizer needs a list of levels, each at least 2")
+    throw Error("levels of the finite scalar quantizer must be a list of numbers, each at least 2")
         .kind(ErrorKind::usage);
   }
   std::int64_t size = 1;
@@ -21,8 +21,9 @@ FsqImpl::FsqImpl(FsqOptions options) : options_(std::move(options)) {
   for (std::int64_t level : o.levels) {
     basis.push_back(size);
     size *= level;
-    if (size > (std::int64_t{1} << 24)) {  // indices are summed as float32
-      throw Error("the levels of the finite scalar quantizer give more than 16777216 codes")
+    if (size > (std::int64_t{1} << 24)) {  // indices are computed in float32
+      throw Error(
+          "the product of the levels of the finite scalar quantizer must be at most 16777216")
           .kind(ErrorKind::usage);
     }
   }
@@ -58,18 +59,18 @@ Quantized FsqImpl::forward(const torch::Tensor& features) {
     z = z.reshape({z.size(0), -1, z.size(-1)}).contiguous();
   }
   if (z.size(-1) != options_.dim) {
-    throw Error(c10::str("the quantizer takes ", options_.dim, " channels, but got ", z.size(-1)))
+    throw Error(c10::str("the quantizer expects ", options_.dim, " channels, but got ", z.size(-1)))
         .kind(ErrorKind::usage);
   }
   if (project_in_) z = project(project_in_, z);
   z = z.reshape({z.size(0), z.size(1), options_.num_codebooks, levels.size(0)});
 
-  // Straight through: the value is the rounded one, the gradient that of the input.
+  // Straight-through estimator: the rounded value, with the gradient of the input.
   const torch::Tensor bounded = bound(z, levels);
   const torch::Tensor half_width = levels.floor_divide(2);
   torch::Tensor codes = (bounded + (bounded.round() - bounded).detach()) / half_width;
   Quantized result;
-  // As the package counts, to the bit: in float32, cut off at the end.
+  // In float32 and truncated at the end, for bit-exact indices.
   result.indices = ((codes.detach() * half_width + half_width) * basis)
                        .sum(-1)
                        .to(torch::kInt32)

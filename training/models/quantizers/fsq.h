@@ -1,6 +1,6 @@
-// The finite scalar quantizer: every dimension is bounded and rounded to one of a few levels, so
-// the codebook is their grid and needs neither a table nor a loss. Names, defaults and arithmetic
-// are those of vector-quantize-pytorch 1.14.24, so weights go both ways.
+// Finite scalar quantization (FSQ): each dimension is bounded and rounded to one of a few levels.
+// The codebook is the grid of all levels, so it needs no table and no loss. Names, defaults and
+// arithmetic are those of vector-quantize-pytorch 1.14.24; weights can be exchanged with it.
 //
 //   Fsq quantizer({.levels = {8, 5, 5, 5}, .dim = 64});
 //   Quantized result = quantizer->forward(features);      // [batch, 64, ...]
@@ -18,23 +18,23 @@ namespace millrace {
 
 struct FsqOptions {
   std::vector<std::int64_t> levels{};
-  std::int64_t dim = 0;  // 0: as many as there are levels in all codebooks
+  std::int64_t dim = 0;  // 0: number of levels times number of codebooks
   std::int64_t num_codebooks = 1;
 };
 
 class FsqImpl : public torch::nn::Module {
  public:
-  // Throws an Error of kind usage if the numbers do not fit each other.
+  // Throws an Error of kind usage if the options are inconsistent.
   explicit FsqImpl(FsqOptions options);
 
   // The loss is always 0.
   Quantized forward(const torch::Tensor& features);
-  // The features that stand for `indices`, which have the shape that forward() gave them.
+  // Features of the codes `indices`, which have the shape that forward() returned.
   torch::Tensor decode(const torch::Tensor& indices);
 
  private:
   FsqOptions options_;
-  torch::Tensor levels_, basis_;  // int32, [levels]; not part of the state, as in the package
+  torch::Tensor levels_, basis_;  // int32, [levels]; not in the state_dict, as in the package
   torch::nn::Linear project_in_{nullptr}, project_out_{nullptr};
 };
 TORCH_MODULE(Fsq);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr double inverse_temperature = 100;
 
-// The sum of -p log p over the last dimension, the logarithm clamped as the package clamps it. The
-// order of the lines is the order in which gradients of p are summed.
+// The sum of -p log p over the last dimension, with the package's clamp of the logarithm. The order
+// of the statements sets the order in which autograd sums the gradients of p.
 torch::Tensor entropy(const torch::Tensor& p) {
   const torch::Tensor negative = -p;
   const torch::Tensor logarithm = p.clamp(1e-5).log();
@@ -41,7 +41,7 @@ LfqImpl::LfqImpl(LfqOptions options) : options_(options) {
   auto& o = options_;
   if (o.codebook_size == 0 && o.dim > 0 && o.dim < 31) o.codebook_size = std::int64_t{1} << o.dim;
   if (o.codebook_size < 2 || !std::has_single_bit(static_cast<std::uint64_t>(o.codebook_size))) {
-    throw Error(c10::str("the size of a lookup-free codebook must be a power of 2, but is ",
+    throw Error(c10::str("codebook_size of the lookup-free quantizer must be a power of 2, but is ",
                          o.codebook_size))
         .kind(ErrorKind::usage)
         .hint(c10::str("Take ", std::bit_ceil(static_cast<std::uint64_t>(o.codebook_size | 2))));
@@ -50,7 +50,10 @@ LfqImpl::LfqImpl(LfqOptions options) : options_(options) {
   if (o.num_codebooks < 1 || (o.num_codebooks > 1 && !keep_codebooks_) ||
       !(o.frac_per_sample_entropy > 0 && o.frac_per_sample_entropy <= 1) ||
       o.soft_clamp_input_value.value_or(o.codebook_scale) < o.codebook_scale) {
-    throw Error("the options of the lookup-free quantizer contradict each other")
+    throw Error(
+        "lookup-free quantizer: num_codebooks must be at least 1 (above 1 needs "
+        "keep_num_codebooks_dim), frac_per_sample_entropy above 0 and at most 1, and "
+        "soft_clamp_input_value at least codebook_scale")
         .kind(ErrorKind::usage);
   }
   bits_ = std::countr_zero(static_cast<std::uint64_t>(o.codebook_size));
@@ -93,7 +96,7 @@ torch::Tensor LfqImpl::vectors(const torch::Tensor& features) {
     x = x.reshape({x.size(0), -1, x.size(-1)}).contiguous();
   }
   if (x.size(-1) != options_.dim) {
-    throw Error(c10::str("the quantizer takes ", options_.dim, " channels, but got ", x.size(-1)))
+    throw Error(c10::str("the quantizer expects ", options_.dim, " channels, but got ", x.size(-1)))
         .kind(ErrorKind::usage);
   }
   x = project_in(x);
@@ -113,15 +116,15 @@ torch::Tensor LfqImpl::as_features(const torch::Tensor& of_vectors,
 }
 
 Quantized LfqImpl::forward(const torch::Tensor& features, const torch::Tensor& counted) {
-  // Always in 32 bits, whatever precision the rest runs in.
+  // Always in float32, even under autocast.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const torch::Tensor x = vectors(features);
   const torch::Tensor scale = torch::full_like(x, options_.codebook_scale);
   const torch::Tensor signs = torch::where(x > 0, scale, -scale);
   Quantized result;
   result.indices = as_features(((x > 0).to(torch::kInt64) * mask_).sum(-1), features);
-  // Straight through: the value is the sign, the gradient that of the input. It comes before the
-  // losses as in the package, so that gradients are summed in its order.
+  // Straight-through estimator: the sign, with the gradient of the input. Computed before the
+  // losses, as in the package, so that autograd sums the gradients in the same order.
   torch::Tensor codes = is_training() ? x + (signs - x).detach() : signs;
   add_losses(x, signs, counted, result);
   codes = codes.flatten(2);
@@ -148,7 +151,7 @@ void LfqImpl::add_entropies(const torch::Tensor& input, const torch::Tensor& cho
   if (options_.factored_entropies) {
     torch::Tensor vectors = input.flatten(0, 1);
     if (chosen.defined()) vectors = vectors.index({chosen});
-    std::vector<torch::Tensor> per_sample, batch;  // of each codebook
+    std::vector<torch::Tensor> per_sample, batch;  // one per codebook
     for (const torch::Tensor& bits : vectors.unbind(1)) {
       const CodeEntropies both = code_entropies(bits, options_.codebook_scale, inverse_temperature);
       per_sample.push_back(both.per_sample);
@@ -164,7 +167,7 @@ void LfqImpl::add_entropies(const torch::Tensor& input, const torch::Tensor& cho
                              -options_.codebook_scale)
                     .to(input.options());
   }
-  // The softmax over the negative squared distances, without the terms that are the same for all.
+  // Softmax over negative squared distances, without the terms that are equal for all codes.
   torch::Tensor p =
       (torch::einsum("...id,jd->...ij", {input, codebook_}) * (2 * inverse_temperature))
           .softmax(-1)
@@ -187,7 +190,7 @@ void LfqImpl::add_losses(const torch::Tensor& input, const torch::Tensor& signs,
     const torch::Tensor drawn = draws_->normal({vectors}).argsort().lt(kept).to(input.device());
     chosen = chosen.defined() ? chosen.masked_scatter(chosen, drawn) : drawn;
   }
-  if (!torch::GradMode::is_enabled()) return;  // nobody could use the loss
+  if (!torch::GradMode::is_enabled()) return;  // the loss could not be used
   add_entropies(input, chosen, result);
   result.loss = (result.per_sample_entropy - options_.diversity_gamma * result.batch_entropy) *
                 options_.entropy_loss_weight;

@@ -1,6 +1,6 @@
-// The lookup-free quantizer: every dimension becomes its sign, so the codebook is the corners of a
-// cube and needs no table. Names, defaults and arithmetic are those of vector-quantize-pytorch
-// 1.14.24, so weights go both ways.
+// Lookup-free quantization (LFQ): each dimension becomes its sign. The codebook is the corners of a
+// cube, so it needs no table. Names, defaults and arithmetic are those of vector-quantize-pytorch
+// 1.14.24; weights can be exchanged with it.
 //
 //   Lfq quantizer({.dim = 64, .codebook_size = 1024});
 //   Quantized result = quantizer->forward(features);      // [batch, 64, height, width]
@@ -19,27 +19,27 @@
 namespace millrace {
 
 struct LfqOptions {
-  std::int64_t dim = 0;            // 0: as many as the codebooks have bits
-  std::int64_t codebook_size = 0;  // a power of 2; 0: 2 to the power of dim
+  std::int64_t dim = 0;            // 0: bits of all codebooks
+  std::int64_t codebook_size = 0;  // a power of 2; 0: 2^dim
   double entropy_loss_weight = 0.1;
   double commitment_loss_weight = 0.25;
   double diversity_gamma = 1;
   std::int64_t num_codebooks = 1;
-  std::optional<bool> keep_num_codebooks_dim{};  // unless told: with more than one codebook
+  std::optional<bool> keep_num_codebooks_dim{};  // default: num_codebooks > 1
   double codebook_scale = 1;
-  double frac_per_sample_entropy = 1;  // of the feature vectors, drawn at random
+  double frac_per_sample_entropy = 1;  // random fraction of the vectors that the entropy loss uses
   bool use_code_agnostic_commit_loss = false;
   bool projection_has_bias = true;
   std::optional<double> soft_clamp_input_value{};
   bool cosine_sim_project_in = false;
   std::optional<double> cosine_sim_project_in_scale{};
-  std::optional<bool> channel_first{};  // unless told: with 4 and more dimensions
-  // The entropies without a table of vectors by codes: the same but for rounding, in a fraction of
-  // the time and memory.
+  std::optional<bool> channel_first{};  // default: true with 4 or more dimensions
+  // Computes entropies without a table of vectors by codes. Equal up to rounding, but much faster
+  // and with much less memory.
   bool factored_entropies = false;
 };
 
-// The projection of `cosine_sim_project_in`: the cosine to each column, scaled.
+// The input projection for `cosine_sim_project_in`: scaled cosine similarity to each column.
 class CosineLinearImpl : public torch::nn::Module {
  public:
   CosineLinearImpl(std::int64_t in, std::int64_t out, double scale);
@@ -53,14 +53,14 @@ TORCH_MODULE(CosineLinear);
 
 class LfqImpl : public torch::nn::Module {
  public:
-  // Throws an Error of kind usage if the numbers do not fit each other.
+  // Throws an Error of kind usage if the options are inconsistent.
   explicit LfqImpl(LfqOptions options);
 
-  // `counted`: bool, [batch, feature vectors of each]; the loss looks at these alone.
+  // `counted`: bool [batch, vectors]; the loss uses only vectors where it is true.
   Quantized forward(const torch::Tensor& features, const torch::Tensor& counted = {});
-  // The same indices, in eval mode.
+  // The indices that forward() returns in eval mode, with their margins.
   ChosenCodes choose(const torch::Tensor& features);
-  // The features that stand for `indices`, which have the shape that forward() gave them.
+  // Features of the codes `indices`, which have the shape that forward() returned.
   torch::Tensor decode(const torch::Tensor& indices);
 
   void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
@@ -68,22 +68,22 @@ class LfqImpl : public torch::nn::Module {
 
  private:
   torch::Tensor project_in(const torch::Tensor& x);
-  // Features to what has its signs taken: [batch, vectors, codebooks, bits].
+  // The vectors whose signs become the code: [batch, vectors, codebooks, bits].
   torch::Tensor vectors(const torch::Tensor& features);
   bool transposes(const torch::Tensor& features) const;
-  // Of [batch, vectors, codebooks] to the shape of the features that they belong to.
+  // Reshapes [batch, vectors, codebooks] to the batch and spatial shape of `features`.
   torch::Tensor as_features(const torch::Tensor& of_vectors, const torch::Tensor& features) const;
-  // Fills the entropies: of those of `input` that are `chosen`, if that is given.
+  // Sets the entropies of `result`, over the `chosen` vectors of `input` (all if undefined).
   void add_entropies(const torch::Tensor& input, const torch::Tensor& chosen, Quantized& result);
-  // And the loss.
+  // Sets the loss of `result`.
   void add_losses(const torch::Tensor& input, const torch::Tensor& signs,
                   const torch::Tensor& counted, Quantized& result);
 
   LfqOptions options_;
   std::int64_t bits_ = 0;
   bool keep_codebooks_ = false;
-  torch::Tensor mask_;      // the value of each bit, the first being the highest
-  torch::Tensor codebook_;  // every code, [codebook_size, bits]; made when first needed
+  torch::Tensor mask_;      // the value of each bit; the first is the most significant
+  torch::Tensor codebook_;  // all codes, [codebook_size, bits]; allocated at first use
   torch::nn::Linear linear_in_{nullptr}, linear_out_{nullptr};
   CosineLinear cosine_in_{nullptr};
   std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();

@@ -1,4 +1,4 @@
-// What all quantizers give: the features as codes, which codes, and a loss that trains them.
+// The result types of all quantizers.
 #pragma once
 
 #include <torch/nn/modules/linear.h>
@@ -7,21 +7,21 @@
 namespace millrace {
 
 struct Quantized {
-  torch::Tensor features;  // of the input's shape
+  torch::Tensor features;  // shape of the input
   torch::Tensor indices;   // int64, one per feature vector (and per codebook, if there are several)
-  torch::Tensor loss;      // a scalar; 0 outside training and where no gradients are kept
-  // Parts of the loss, before their weights; undefined outside training.
+  torch::Tensor loss;      // scalar; 0 in eval mode or without gradients
+  // Parts of the loss, before weighting; undefined in eval mode.
   torch::Tensor per_sample_entropy, batch_entropy, commitment;
 };
 
-// Which codes stand for feature vectors, and how clearly: by how much of its length a vector would
-// have to be moved for another code.
+// Codes of feature vectors, with margins. A margin is the distance to the boundary to the next
+// code, relative to the vector's length.
 struct ChosenCodes {
-  torch::Tensor indices;  // as in Quantized
-  torch::Tensor margins;  // of the same shape
+  torch::Tensor indices;  // see Quantized
+  torch::Tensor margins;  // same shape
 };
 
-// Python's linear layer; LibTorch's module adds the bias in another order.
+// Equal to Python's nn.Linear; LibTorch's module adds the bias in a different order.
 inline torch::Tensor project(const torch::nn::Linear& linear, const torch::Tensor& x) {
   return torch::linear(x, linear->weight, linear->bias);
 }

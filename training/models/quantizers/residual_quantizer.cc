@@ -77,7 +77,7 @@ class ResidualVq : public ResidualQuantizer {
             .use_cosine_sim = config.rvq_kwargs.use_cosine_sim,
             .threshold_ema_dead_code = config.rvq_kwargs.threshold_ema_dead_code}) {
     std::vector<std::pair<std::string, ModulePointer>> children;
-    for (std::int64_t i = 0; i < config.num_quantizers; ++i) {  // one codebook by several names
+    for (std::int64_t i = 0; i < config.num_quantizers; ++i) {  // all quantizers share one codebook
       children.emplace_back(std::to_string(i), named({{"_codebook", codebook_.ptr()}}));
     }
     register_module("layers", named(children));
@@ -106,7 +106,8 @@ class ResidualVq : public ResidualQuantizer {
       const torch::Tensor indices =
           is_training() && stochastic_ ? codebook_->drawn(flat) : codebook_->nearest(flat);
       nearest = codebook_->codes().index_select(0, indices).reshape(x.sizes());
-      // In the package dead codes may become what does not count at all.
+      // Dead codes are replaced by valid vectors only. The package may also use padding; `compat`
+      // reproduces that.
       if (is_training()) {
         codebook_->follow(some, indices.index({chosen}), compat_ ? flat : some);
       }
@@ -146,7 +147,8 @@ ResidualQuantizer::ResidualQuantizer(const MeshAutoencoderConfig& config, std::i
       register_module("project_out", torch::nn::Linear(codebook_dim, config.dim_codebook));
 }
 
-// In training later quantizers are left out at random, so that fewer codes do too.
+// Quantizer dropout: in training, random trailing quantizers are skipped, so that the model learns
+// to use fewer codes.
 std::int64_t ResidualQuantizer::last_quantizer() {
   if (!is_training() || !options_.quantize_dropout || quantizers_ < 2) return quantizers_ - 1;
   const std::int64_t multiple = options_.quantize_dropout_multiple_of;
@@ -157,7 +159,7 @@ std::int64_t ResidualQuantizer::last_quantizer() {
 ResidualCodes ResidualQuantizer::forward(const torch::Tensor& input, const torch::Tensor& counted) {
   torch::Tensor residual = project_in_ ? project(project_in_, input) : input;
   const std::int64_t last = last_quantizer();
-  // Always in 32 bits, whatever precision the rest runs in.
+  // Always in float32, even under autocast.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   residual = residual.to(torch::kFloat32);
   torch::Tensor sum;

@@ -1,6 +1,6 @@
-// Quantizers that each quantize what the one before has left: names and arithmetic of ResidualLFQ
-// and of ResidualVQ with a shared codebook, in vector-quantize-pytorch 1.14.24. Private to
-// training/models.
+// Residual quantizers: each quantizes the residual of the one before. Names and arithmetic are
+// those of ResidualLFQ, and of ResidualVQ with a shared codebook, in vector-quantize-pytorch
+// 1.14.24. Private to training/models.
 #pragma once
 
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_config.h>
@@ -16,23 +16,24 @@
 namespace millrace {
 
 struct ResidualCodes {
-  torch::Tensor features;  // of the input's shape
-  torch::Tensor indices;   // int64 [batch, vectors, quantizers]; -1 of quantizers left out
+  torch::Tensor features;  // shape of the input
+  torch::Tensor indices;   // int64 [batch, vectors, quantizers]; -1 for skipped quantizers
   torch::Tensor losses;    // [quantizers]
 };
 
 class ResidualQuantizer : public torch::nn::Module {
  public:
-  // `x`: [batch, vectors, dim]; `counted`: bool, [batch, vectors]: those that losses and codebooks
-  // look at.
+  // `x`: [batch, vectors, dim]. `counted`: bool [batch, vectors]; the losses and codebook updates
+  // use only vectors where it is true.
   ResidualCodes forward(const torch::Tensor& x, const torch::Tensor& counted);
-  // Features of the input's size that stand for indices [batch, vectors, quantizers or fewer].
+  // Features of the codes `indices`, [batch, vectors, quantizers]; the last quantizers may be
+  // missing.
   torch::Tensor decode(const torch::Tensor& indices);
 
   virtual void set_draws(std::shared_ptr<Draws> draws) { draws_ = std::move(draws); }
-  // Whether every sum is taken in Python's order.
+  // Reference path: operations in the order of the Python package.
   virtual void set_reference(bool /*reference*/) {}
-  // Null where there is nothing that follows the features.
+  // Null for quantizers without a learned codebook.
   virtual Codebook codebook() { return nullptr; }
 
  protected:

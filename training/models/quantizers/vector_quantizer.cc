@@ -24,7 +24,7 @@ CodebookImpl::CodebookImpl(const VectorQuantizerOptions& options) : options_(opt
     torch::nn::init::kaiming_uniform_(codes);
     if (options.use_cosine_sim) codes = unit(codes);
   }
-  // A float, as the package has it.
+  // Float instead of bool, as in the package's state_dict.
   initted_ = register_buffer("initted", torch::full({1}, options.kmeans_init ? 0.0F : 1.0F));
   cluster_size_ = register_buffer("cluster_size", torch::zeros({1, options.codebook_size}));
   embed_avg_ = register_buffer("embed_avg", codes.clone());
@@ -32,7 +32,8 @@ CodebookImpl::CodebookImpl(const VectorQuantizerOptions& options) : options_(opt
 }
 
 torch::Tensor CodebookImpl::distances(const torch::Tensor& x, const torch::Tensor& codes) const {
-  // In the package's batch of one codebook: a product of matrices alone may round otherwise.
+  // As in the package, with a batch dimension for codebooks; a plain matrix product may round
+  // differently.
   const torch::Tensor products =
       torch::einsum("hnd,hcd->hnc", {x.unsqueeze(0), codes.unsqueeze(0)})[0];
   if (options_.use_cosine_sim) return products;
@@ -46,25 +47,27 @@ torch::Tensor CodebookImpl::nearest(const torch::Tensor& x) {
 }
 
 ChosenCodes CodebookImpl::chosen(const torch::Tensor& x) {
-  const torch::Tensor near = distances(x, embed_[0]);
-  ChosenCodes result{.indices = near.argmax(-1), .margins = torch::ones({x.size(0)}, x.options())};
-  if (near.size(1) < 2) return result;
-  // How far it is to where both are as near.
-  const auto [nearness, which] = near.topk(2, -1);
-  const torch::Tensor first = nearness.select(-1, 0), second = nearness.select(-1, 1);
+  const torch::Tensor similarity = distances(x, embed_[0]);
+  ChosenCodes result{.indices = similarity.argmax(-1),
+                     .margins = torch::ones({x.size(0)}, x.options())};
+  if (similarity.size(1) < 2) return result;
+  // The margin is the distance to the plane halfway between the nearest two codes.
+  const auto [best, which] = similarity.topk(2, -1);
+  const torch::Tensor first = best.select(-1, 0), second = best.select(-1, 1);
   const torch::Tensor two = embed_[0].index_select(0, which.flatten()).unflatten(0, which.sizes());
-  const torch::Tensor apart = (two.select(1, 0) - two.select(1, 1)).norm(2, -1).clamp_min(1e-12);
+  const torch::Tensor distance = (two.select(1, 0) - two.select(1, 1)).norm(2, -1).clamp_min(1e-12);
   if (options_.use_cosine_sim) {
-    result.margins = (first - second) / apart;
+    result.margins = (first - second) / distance;
   } else {
     const torch::Tensor length = x.norm(2, -1).clamp_min(1e-12);
-    result.margins = (second.square() - first.square()) / (2 * apart * length);
+    result.margins = (second.square() - first.square()) / (2 * distance * length);
   }
   return result;
 }
 
 torch::Tensor CodebookImpl::drawn(const torch::Tensor& x) {
-  // A few rows at a time, for the table may be large; one table, where a test has recorded one.
+  // Processes some rows at a time to bound memory; all rows at once if a test replays recorded
+  // numbers.
   const std::int64_t codes = options_.codebook_size;
   const std::int64_t most = std::max<std::int64_t>((std::int64_t{1} << 22) / codes, 1);
   const std::int64_t rows = draws->replays() ? std::max<std::int64_t>(x.size(0), 1) : most;
@@ -78,23 +81,23 @@ torch::Tensor CodebookImpl::drawn(const torch::Tensor& x) {
   return chosen.empty() ? torch::zeros({0}, x.options().dtype(torch::kInt64)) : torch::cat(chosen);
 }
 
-// As one process would choose that has the rows of all ranks in their order: rank 0 draws, each
-// rank gives what it has of them, and all get the same.
-torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t wanted) const {
+// Chooses random rows out of the rows of all ranks, as one process with all rows would. Rank 0
+// draws the row numbers; each rank contributes its rows; all ranks get the same result.
+torch::Tensor CodebookImpl::sample(const torch::Tensor& x, std::int64_t count) const {
   torch::Tensor rows = torch::zeros({ranks.world}, torch::kInt64);
   rows[ranks.rank] = x.size(0);
   ranks.sum(rows);
-  const std::int64_t there = rows.sum().item<std::int64_t>();
-  torch::Tensor chosen = torch::zeros({wanted}, torch::kInt64);
+  const std::int64_t total_rows = rows.sum().item<std::int64_t>();
+  torch::Tensor chosen = torch::zeros({count}, torch::kInt64);
   if (ranks.rank == 0) {
-    chosen.copy_(there >= wanted ? draws->permutation(there).slice(0, 0, wanted)
-                                 : draws->integers(there, {wanted}));
+    chosen.copy_(total_rows >= count ? draws->permutation(total_rows).slice(0, 0, count)
+                                     : draws->integers(total_rows, {count}));
   }
   ranks.sum(chosen);
   chosen -= rows.slice(0, 0, ranks.rank).sum();
   const torch::Tensor mine = chosen.ge(0).logical_and(chosen.lt(x.size(0))).nonzero().squeeze(-1);
   const auto from = chosen.index_select(0, mine).to(x.device());
-  torch::Tensor all = torch::zeros({wanted, x.size(1)}, x.options());
+  torch::Tensor all = torch::zeros({count, x.size(1)}, x.options());
   all.index_copy_(0, mine.to(x.device()), x.index_select(0, from));
   ranks.sum(all);
   return all;
@@ -121,7 +124,7 @@ void CodebookImpl::start(const torch::Tensor& x) {
 }
 
 torch::Tensor CodebookImpl::sums_by_code(const torch::Tensor& x, const torch::Tensor& indices) {
-  // The package's way, which rounds as the package does; its table would be large for many codes.
+  // Rounds as in the package; but its one-hot table would be too large for large codebooks.
   constexpr std::int64_t max_table = std::int64_t{1} << 22;
   if (indices.numel() * options_.codebook_size > max_table) {
     return torch::zeros_like(embed_[0]).index_add_(0, indices, x);
@@ -143,7 +146,7 @@ void CodebookImpl::follow(const torch::Tensor& x, const torch::Tensor& indices,
       (cluster_size_ + options_.eps) /
       (total + static_cast<double>(options_.codebook_size) * options_.eps) * total;
   torch::Tensor codes = embed_avg_ / smooth.unsqueeze(-1);
-  // Twice, for so the package does: what rounds in the last bit decides between codes.
+  // Normalized twice, as in the package: a difference in the last bit can change the chosen code.
   if (options_.use_cosine_sim) codes = unit(unit(codes));
   embed_.copy_(codes);
   replace_dead(fresh.defined() ? fresh : x);
@@ -165,8 +168,8 @@ VectorQuantizerImpl::VectorQuantizerImpl(const VectorQuantizerOptions& options)
   auto& o = options_;
   if (o.codebook_dim == 0) o.codebook_dim = o.dim;
   if (o.dim < 1 || o.codebook_size < 1 || o.codebook_dim < 1) {
-    throw Error(c10::str("a codebook of ", o.codebook_size, " codes of ", o.codebook_dim,
-                         " dimensions for ", o.dim, " channels cannot be"))
+    throw Error(c10::str("dim, codebook_size and codebook_dim must be at least 1, but are ", o.dim,
+                         ", ", o.codebook_size, " and ", o.codebook_dim))
         .kind(ErrorKind::usage);
   }
   if (o.codebook_dim != o.dim) {
@@ -191,7 +194,7 @@ ChosenCodes VectorQuantizerImpl::choose(const torch::Tensor& features) {
 }
 
 Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
-  // Always in 32 bits, whatever precision the rest runs in.
+  // Always in float32, even under autocast.
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   const std::int64_t batch = features.size(0), height = features.size(2), width = features.size(3);
   const torch::Tensor x = vectors(features);
@@ -203,21 +206,22 @@ Quantized VectorQuantizerImpl::forward(const torch::Tensor& features) {
     codebook_->start(flat);
     const torch::Tensor indices = codebook_->nearest(flat);
     codes = codebook_->codes().index_select(0, indices).reshape(x.sizes());
-    // The output has the codes of before the update.
+    // The output uses the codes from before the update.
     if (is_training()) codebook_->follow(flat, indices);
     result.indices = indices.reshape({batch, height, width});
   }
   result.loss = torch::zeros({}, x.options());
   if (is_training()) {
-    // Straight through before the loss, so that gradients are summed in the package's order.
+    // Straight-through estimator before the loss, so that autograd sums gradients in the package's
+    // order.
     const torch::Tensor nearest = codes;
     codes = x + (nearest - x).detach();
     result.commitment = F::mse_loss(nearest, x);
     result.loss = result.commitment * options_.commitment_weight;
   }
   if (project_out_) codes = project(project_out_, codes);
-  // In this order a batch of one is channels-last too, as in the package; its strides decide how
-  // the convolutions that follow sum.
+  // With this order of operations a batch of one is channels-last too, as in the package. The
+  // strides decide in which order the following convolutions sum.
   result.features = codes.unflatten(1, {height, width}).permute({0, 3, 1, 2});
   return result;
 }

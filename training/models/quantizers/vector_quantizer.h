@@ -1,5 +1,5 @@
-// The vector quantizer with a codebook that follows the features as a moving average. Names,
-// defaults and arithmetic are those of vector-quantize-pytorch 1.14.24, so weights go both ways.
+// The vector quantizer (VQ) with a codebook updated by exponential moving average. Names, defaults
+// and arithmetic are those of vector-quantize-pytorch 1.14.24; weights can be exchanged with it.
 //
 //   VectorQuantizer quantizer({.dim = 64, .codebook_size = 512, .codebook_dim = 32});
 //   Quantized result = quantizer->forward(features);      // [batch, 64, height, width]
@@ -20,22 +20,23 @@ namespace millrace {
 struct VectorQuantizerOptions {
   std::int64_t dim = 0;
   std::int64_t codebook_size = 512;
-  std::int64_t codebook_dim = 0;  // 0: as `dim`, without projections
+  std::int64_t codebook_dim = 0;  // 0: `dim`, without projections
   double decay = 0.8;
   double eps = 1e-5;
   double commitment_weight = 1;
-  // The codebook starts as the means of the first batch's features.
+  // Initialize the codebook by k-means over the first batch.
   bool kmeans_init = false;
   int kmeans_iters = 10;
   bool use_cosine_sim = false;
-  double threshold_ema_dead_code = 0;  // codes used less than this are replaced by features
+  // Codes used less than this are replaced by random features; 0 disables this.
+  double threshold_ema_dead_code = 0;
 };
 
-// The ranks that share a codebook. Their features count together, as in the package.
+// The ranks that share a codebook. As in the package, statistics are summed over all ranks.
 struct CodebookRanks {
   std::int64_t rank = 0;
   std::int64_t world = 1;
-  // Sums a tensor over all ranks, in place; features, or whole numbers on the CPU.
+  // Sums a tensor over all ranks, in place: features on any device, or integers on the CPU.
   std::function<void(torch::Tensor&)> sum = [](torch::Tensor&) {};
 };
 
@@ -43,14 +44,15 @@ class CodebookImpl : public torch::nn::Module {
  public:
   explicit CodebookImpl(const VectorQuantizerOptions& options);
 
-  // Which code is nearest to each of [vectors, dim]; or drawn, the nearer the likelier.
+  // The index of the code nearest to each vector of [vectors, dim]. drawn() draws codes at random
+  // instead; near codes are more likely.
   torch::Tensor nearest(const torch::Tensor& x);
   torch::Tensor drawn(const torch::Tensor& x);
-  // As nearest(), and how much nearer than the next.
+  // Like nearest(), with margins.
   ChosenCodes chosen(const torch::Tensor& x);
   torch::Tensor codes() const { return embed_[0]; }
-  void start(const torch::Tensor& x);  // by k-means, unless it has been
-  // Codes that have died are replaced by some of `fresh`; unless given, by some of `x`.
+  void start(const torch::Tensor& x);  // initializes by k-means at the first call
+  // Updates the moving averages. Dead codes are replaced by random rows of `fresh` (default: `x`).
   void follow(const torch::Tensor& x, const torch::Tensor& indices,
               const torch::Tensor& fresh = {});
 
@@ -72,16 +74,16 @@ class VectorQuantizerImpl : public torch::nn::Module {
  public:
   explicit VectorQuantizerImpl(const VectorQuantizerOptions& options);
 
-  // [batch, channels, height, width]
+  // `features`: [batch, channels, height, width].
   Quantized forward(const torch::Tensor& features);
-  // The same indices, in eval mode.
+  // The indices that forward() returns in eval mode, with their margins.
   ChosenCodes choose(const torch::Tensor& features);
-  // [batch, height, width] to features
+  // Converts indices [batch, height, width] to features.
   torch::Tensor decode(const torch::Tensor& indices);
   Codebook& codebook() { return codebook_; }
 
  private:
-  // [batch, channels, height, width] to [batch, places, codebook_dim]
+  // Converts [batch, channels, height, width] to [batch, positions, codebook_dim].
   torch::Tensor vectors(const torch::Tensor& features);
 
   VectorQuantizerOptions options_;

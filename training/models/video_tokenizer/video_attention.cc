@@ -23,12 +23,12 @@ nn::Linear linear(std::int64_t in, std::int64_t out) {
 struct AttentionOptions {
   std::int64_t dim = 0, dim_head = 0, heads = 0;
   double dropout = 0;
-  bool over_time = false;  // causal then; else over space
+  bool over_time = false;  // true: causal attention over time; false: attention over space
   std::int64_t cond = 0;
 };
 
-// Attention over the pixels of each frame, or over the frames of each pixel. A few learned keys
-// and values stand before the others, and all may look at them.
+// Attention over the pixels of each frame, or over the frames of each pixel. A few learned keys and
+// values come first; every query attends to them.
 class Attention : public VideoLayer {
  public:
   explicit Attention(const AttentionOptions& options)
@@ -44,12 +44,14 @@ class Attention : public VideoLayer {
   }
 
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& cond) override {
-    // To [sequences, length, channels].
-    const torch::Tensor apart =
+    // [sequences, length, channels]
+    const torch::Tensor channels_last_x =
         options_.over_time ? x.permute({0, 3, 4, 2, 1}) : x.permute({0, 2, 3, 4, 1});
     const torch::Tensor sequences =
-        packed(options_.over_time ? apart.flatten(0, 2) : apart.flatten(0, 1).flatten(1, 2));
-    const torch::Tensor y = attend(norm_->forward(sequences, cond)).reshape(apart.sizes());
+        packed(options_.over_time ? channels_last_x.flatten(0, 2)
+                                  : channels_last_x.flatten(0, 1).flatten(1, 2));
+    const torch::Tensor y =
+        attend(norm_->forward(sequences, cond)).reshape(channels_last_x.sizes());
     return options_.over_time ? y.permute({0, 4, 3, 1, 2}) : y.permute({0, 4, 1, 2, 3});
   }
 
@@ -84,13 +86,13 @@ class Attention : public VideoLayer {
   nn::Linear to_out_;
 };
 
-// The later half of the channels comes from the frame before.
+// Token shift: the second half of the channels comes from the frame before.
 torch::Tensor shift_half(const torch::Tensor& x) {
   const std::vector<torch::Tensor> halves = x.chunk(2, 1);
   return torch::cat({halves[0], torch::pad(halves[1], {0, 0, 0, 0, 1, -1})}, 1);
 }
 
-// An attention and a feed-forward layer, each added to what came in.
+// An attention layer and a feed-forward layer, each with a residual connection.
 class Attend : public VideoLayer {
  public:
   Attend(VideoLayerPointer attention, VideoLayerPointer feed_forward, bool shift)
@@ -113,7 +115,7 @@ class Attend : public VideoLayer {
   bool shift_;
 };
 
-// A gated recurrence along the frames of each pixel: h = sigmoid(a) * h + kv, out = q * h.
+// Gated linear recurrence over the frames of each pixel: h = sigmoid(a) * h + kv, out = q * h.
 class GateLoop : public VideoLayer {
  public:
   GateLoop(std::int64_t dim, bool compat)
@@ -125,11 +127,11 @@ class GateLoop : public VideoLayer {
     register_module("fn", named({{"fn", loop}}));
   }
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& cond) override {
-    const torch::Tensor apart = x.permute({0, 3, 4, 2, 1});
-    const torch::Tensor sequences = packed(apart.flatten(0, 2));
+    const torch::Tensor channels_last_x = x.permute({0, 3, 4, 2, 1});
+    const torch::Tensor sequences = packed(channels_last_x.flatten(0, 2));
     const torch::Tensor qkva = to_qkva_->forward(norm_->forward(sequences, cond));
     const torch::Tensor y = gate_loop(qkva, order_) + sequences;
-    return y.reshape(apart.sizes()).permute({0, 4, 3, 1, 2});
+    return y.reshape(channels_last_x.sizes()).permute({0, 4, 3, 1, 2});
   }
 
  private:
@@ -184,9 +186,11 @@ LinearSpaceAttention::LinearSpaceAttention(std::int64_t dim, std::int64_t dim_he
 }
 
 torch::Tensor LinearSpaceAttention::forward(const torch::Tensor& x, const torch::Tensor& cond) {
-  const torch::Tensor apart = x.movedim(1, -1);
-  // Always a copy, as in the package: the gradient penalty's sums run along its layout.
-  torch::Tensor y = torch::cat({apart.reshape({-1, x.size(-2) * x.size(-1), x.size(1)})}, 0);
+  const torch::Tensor channels_last_x = x.movedim(1, -1);
+  // cat() always copies, as in the package: the memory layout decides how the sums of the gradient
+  // penalty round.
+  torch::Tensor y =
+      torch::cat({channels_last_x.reshape({-1, x.size(-2) * x.size(-1), x.size(1)})}, 0);
   y = norm_->forward(y, cond);
   const double scale = 1 / std::sqrt(static_cast<double>(dim_head_));
   torch::Tensor q = to_q_->forward(y).unflatten(-1, {heads_, -1}).transpose(1, 2);
@@ -194,12 +198,14 @@ torch::Tensor LinearSpaceAttention::forward(const torch::Tensor& x, const torch:
       to_kv_->forward(y).unflatten(-1, {2, heads_, -1}).permute({2, 0, 3, 1, 4}).unbind(0);
   q = taylor_series(q * scale);
   const torch::Tensor k = taylor_series(kv[0]);
-  // The gradients of queries and keys cancel almost, so that any other order of these sums shows
-  // in their fourth digit.
+  // The gradients of queries and keys nearly cancel, so a different order of these sums changes
+  // their fourth digit.
   const torch::Tensor products = torch::einsum("bhnd,bhne->bhde", {k, kv[1]});
   const torch::Tensor sums = torch::einsum("bhnd,bhmd->bhn", {q, k}).clamp_min(1e-5);
   const torch::Tensor out = torch::einsum("bhnd,bhde,bhn->bhne", {q, products, sums.reciprocal()});
-  return to_out_->forward(out.transpose(1, 2).flatten(2)).reshape(apart.sizes()).movedim(-1, 1);
+  return to_out_->forward(out.transpose(1, 2).flatten(2))
+      .reshape(channels_last_x.sizes())
+      .movedim(-1, 1);
 }
 
 VideoFeedForward::VideoFeedForward(std::int64_t dim, double mult, bool pictures, std::int64_t cond)
@@ -227,8 +233,9 @@ torch::Tensor VideoFeedForward::forward(const torch::Tensor& x, const torch::Ten
 VideoLayerPointer make_attention_layer(const VideoTokenizerConfig& config, const std::string& type,
                                        std::int64_t dim) {
   if (type == "gateloop_time") return std::make_shared<GateLoop>(dim, config.compat);
-  // In the package the conditional kinds cannot run: they are built for the condition before it is
-  // expanded, and never given it. Here they are fed as cond_residual is.
+  // The package cannot run the conditional attention types: it builds them with the size of the
+  // unexpanded condition and never passes the condition. Here they get the same condition as
+  // cond_residual.
   const bool conditional = type.starts_with("cond_");
   const std::int64_t cond = conditional ? config.expanded_cond() : 0;
   auto feed_forward = [&](std::int64_t its_cond) {

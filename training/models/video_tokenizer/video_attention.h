@@ -1,17 +1,18 @@
-// Attention over space and over time, and what else mixes the frames of a video or the pixels of a
-// picture. Private to training/models.
+// Attention over space and over time, and the other layers that mix frames or pixels. Private to
+// training/models.
 #pragma once
 
 #include "video_layers.h"
 
 namespace millrace {
 
-// To unit length over the channels, times a learned factor, which may come from a condition.
+// RMS norm over the channels with a learned gain, which may be computed from a condition.
 class RmsNorm : public torch::nn::Module {
  public:
-  // `trailing`: dimensions after the channels; 0: the channels are last. `cond`: its size, or 0.
+  // `trailing`: number of dimensions after the channels; 0: channels are last. `cond`: size of the
+  // condition; 0: unconditional.
   RmsNorm(std::int64_t dim, std::int64_t trailing, std::int64_t cond = 0);
-  // Sequences may be several to each row of `cond`, in its order.
+  // x may have several sequences per row of `cond`, in the order of the rows.
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& cond);
 
  private:
@@ -35,7 +36,7 @@ class LinearSpaceAttention : public VideoLayer {
   torch::nn::Linear to_q_, to_kv_, to_out_;
 };
 
-// The gated layer that follows an attention; for pictures or for videos.
+// The gated feed-forward layer after an attention, for pictures or for videos.
 class VideoFeedForward : public VideoLayer {
  public:
   VideoFeedForward(std::int64_t dim, double mult, bool pictures, std::int64_t cond = 0);
@@ -43,13 +44,13 @@ class VideoFeedForward : public VideoLayer {
 
  private:
   std::shared_ptr<RmsNorm> norm_;
-  // One or the other pair.
+  // For pictures; the pair below is for videos.
   torch::nn::Conv2d in2d_{nullptr}, out2d_{nullptr};
   torch::nn::Conv3d in3d_{nullptr}, out3d_{nullptr};
 };
 
-// One of the types that mix: attend_space, attend_time, linear_attend_space, gateloop_time, and
-// their conditional kinds.
+// Makes a layer of type attend_space, attend_time, linear_attend_space or gateloop_time, or a
+// conditional variant (cond_...).
 VideoLayerPointer make_attention_layer(const VideoTokenizerConfig& config, const std::string& type,
                                        std::int64_t dim);
 

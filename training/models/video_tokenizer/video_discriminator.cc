@@ -19,8 +19,8 @@ nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2));
 }
 
-// As pixel_unshuffle, but its gradient is laid out in memory as the package's is: how sums are
-// rounded depends on it.
+// Like pixel_unshuffle, but the gradient has the package's memory layout, which decides how sums
+// round.
 torch::Tensor space_to_depth(const torch::Tensor& x) {
   const std::int64_t height = x.size(2) / 2, width = x.size(3) / 2;
   return x.reshape({x.size(0), x.size(1), height, 2, width, 2})
@@ -28,7 +28,7 @@ torch::Tensor space_to_depth(const torch::Tensor& x) {
       .reshape({x.size(0), -1, height, width});
 }
 
-// The same, where channels lie last.
+// The same for channels-last tensors.
 torch::Tensor space_to_depth_channels_last(const torch::Tensor& x) {
   const std::int64_t height = x.size(2) / 2, width = x.size(3) / 2;
   return x.permute({0, 2, 3, 1})
@@ -38,13 +38,13 @@ torch::Tensor space_to_depth_channels_last(const torch::Tensor& x) {
       .permute({0, 3, 1, 2});
 }
 
-// LibTorch's convolution of 1 by 1 with a stride writes where it must not if fewer than 8 channels
-// lie last in memory, in its backward pass. Channels of zeros make eight of them, and change no bit
-// of the sums.
+// Workaround for LibTorch: the backward pass of a strided 1x1 convolution writes out of bounds if a
+// channels-last input has fewer than 8 channels. Padding with zero channels to 8 does not change
+// any sum.
 torch::Tensor one_by_one(nn::Conv2d& conv, const torch::Tensor& pictures) {
   const std::int64_t missing = 8 - pictures.size(1);
   const bool strided = conv->options.stride()->front() > 1;
-  if (!strided || missing <= 0 || !lies_channels_last(pictures)) return conv->forward(pictures);
+  if (!strided || missing <= 0 || !is_channels_last(pictures)) return conv->forward(pictures);
   auto padded = [&](const torch::Tensor& t) { return torch::pad(t, {0, 0, 0, 0, 0, missing}); };
   return torch::conv2d(padded(pictures), padded(conv->weight), conv->bias, conv->options.stride());
 }
@@ -53,8 +53,7 @@ torch::Tensor one_by_one(nn::Conv2d& conv, const torch::Tensor& pictures) {
 
 Blur::Blur() : filter_(register_buffer("f", torch::tensor({1.F, 2.F, 1.F}))) {}
 
-// A convolution of one frame in three dimensions, as the package has it: its rounding is another
-// than that of one in two.
+// A 3D convolution over one frame, as in the package; a 2D convolution rounds differently.
 torch::Tensor Blur::forward(const torch::Tensor& pictures) const {
   torch::Tensor kernel = filter_.unsqueeze(1) * filter_.unsqueeze(0);
   kernel = kernel / kernel.abs().sum();
@@ -75,7 +74,7 @@ std::pair<VideoDiscriminator::Block, ModulePointer> VideoDiscriminator::make_blo
   std::vector<std::pair<std::string, ModulePointer>> parts{
       {"conv_res", block.residual.ptr()},
       {"net", named({{"0", block.first.ptr()}, {"2", block.second.ptr()}})}};
-  if (config_.antialiased_downsample) {  // of the last block too, where it is not used
+  if (config_.antialiased_downsample) {  // the last block has a blur too, which is never used
     block.blur = std::make_shared<Blur>();
     parts.emplace_back("maybe_blur", block.blur);
   }
@@ -116,7 +115,7 @@ torch::Tensor VideoDiscriminator::run(Block& block, const torch::Tensor& picture
   x = torch::leaky_relu(block.second->forward(x), slope);
   if (block.downsample) {
     if (block.blur) x = block.blur->forward(x);
-    const bool last = channels_last_ && lies_channels_last(x);
+    const bool last = channels_last_ && is_channels_last(x);
     x = block.downsample->forward(last ? space_to_depth_channels_last(x) : space_to_depth(x));
   }
   x = (x + residual) * std::sqrt(0.5);

@@ -1,29 +1,28 @@
-// The video tokenizer's discriminator: looks at pictures, and says of each how real it is. Private
-// to training/models.
+// The video tokenizer's discriminator: a realness score for each frame. Private to training/models.
 #pragma once
 
 #include "video_attention.h"
 
 namespace millrace {
 
-// [1, 2, 1] in both directions, the borders repeated.
+// Blurs with [1, 2, 1] in both directions, with replicated borders.
 class Blur : public torch::nn::Module {
  public:
   Blur();
   torch::Tensor forward(const torch::Tensor& pictures) const;
 
  private:
-  torch::Tensor filter_;  // in the state_dict, although nobody trains it
+  torch::Tensor filter_;  // in the state_dict, but not trained
 };
 
 class VideoDiscriminator : public torch::nn::Module {
  public:
   explicit VideoDiscriminator(const VideoDiscriminatorConfig& config);
 
-  // [batch, channels, height, width] to [batch]
+  // Maps [batch, channels, height, width] to scores [batch].
   torch::Tensor forward(const torch::Tensor& pictures);
-  // Every frame of [batch, channels, frames, height, width], made smaller by the configured scale,
-  // to [batch * frames].
+  // Scores all frames of [batch, channels, frames, height, width], downscaled by the configured
+  // scale. Returns [batch * frames].
   torch::Tensor forward_video(const torch::Tensor& video);
   // See Note [channels last].
   void set_channels_last(bool channels_last) { channels_last_ = channels_last; }
@@ -31,13 +30,13 @@ class VideoDiscriminator : public torch::nn::Module {
  private:
   struct Block {
     torch::nn::Conv2d residual{nullptr}, first{nullptr}, second{nullptr};
-    torch::nn::Conv2d downsample{nullptr};  // not in the last block
-    std::shared_ptr<Blur> blur;             // only if antialiased
+    torch::nn::Conv2d downsample{nullptr};  // null in the last block
+    std::shared_ptr<Blur> blur;             // null if not antialiased
     std::shared_ptr<LinearSpaceAttention> attention;
     std::shared_ptr<VideoFeedForward> feed_forward;
   };
 
-  // Gives the block's module too.
+  // Also returns the module to register.
   std::pair<Block, ModulePointer> make_block(std::int64_t in, std::int64_t out, bool last) const;
   torch::Tensor run(Block& block, const torch::Tensor& pictures);
 

@@ -27,7 +27,7 @@ torch::Tensor frames_from_batch(const torch::Tensor& x, std::int64_t batch) {
   return x.unflatten(0, {batch, -1}).transpose(1, 2);
 }
 
-// To [batch * height * width, channels, frames].
+// [batch * height * width, channels, frames]
 torch::Tensor pixels_as_batch(const torch::Tensor& x) {
   return packed(x.permute({0, 3, 4, 1, 2}).flatten(0, 2));
 }
@@ -36,7 +36,7 @@ torch::Tensor pixels_from_batch(const torch::Tensor& y, const torch::Tensor& lik
   return y.unflatten(0, {like.size(0), like.size(3), like.size(4)}).permute({0, 3, 4, 1, 2});
 }
 
-// Scales each frame's channels by what is seen in all of it.
+// Squeeze-and-excitation: gates the channels of each frame by a weighted mean over the frame.
 class SqueezeExcite : public nn::Module {
  public:
   explicit SqueezeExcite(std::int64_t dim)
@@ -46,13 +46,14 @@ class SqueezeExcite : public nn::Module {
     register_module("to_k", to_k_);
     register_module("net", named({{"0", squeeze_.ptr()}, {"2", excite_.ptr()}}));
     nn::init::zeros_(excite_->weight);
-    nn::init::constant_(excite_->bias, -10);  // closed at first
+    nn::init::constant_(excite_->bias, -10);  // gates start closed
   }
 
   torch::Tensor forward(const torch::Tensor& video) {
     const torch::Tensor x = frames_as_batch(video);
     const torch::Tensor where = to_k_->forward(x).flatten(2).softmax(-1);
-    // Reshaped, not unsqueezed: strides decide which convolution is taken, and so its rounding.
+    // reshape(), not unsqueeze(): the strides decide which convolution LibTorch chooses, and so the
+    // rounding.
     torch::Tensor gates =
         torch::einsum("bin,bcn->bci", {where, x.flatten(2)}).reshape({x.size(0), x.size(1), 1, 1});
     gates = torch::leaky_relu(squeeze_->forward(gates), 0.1);
@@ -104,8 +105,8 @@ class ConsecutiveResidual : public VideoLayer {
   std::vector<std::shared_ptr<ResidualUnit>> units_;
 };
 
-// A convolution whose weights are scaled by the condition and brought back to length 1, for each
-// video of the batch apart.
+// A modulated convolution: the weights are scaled by the condition and then normalized, for each
+// video separately.
 class ModulatedConv3d : public nn::Module {
  public:
   ModulatedConv3d(std::int64_t dim, const std::array<std::int64_t, 3>& kernel)
@@ -162,7 +163,8 @@ class SpaceDownsample : public VideoLayer {
   nn::Conv2d conv_;
 };
 
-// A convolution over the frames of each pixel, as one over the video: its weights are the same.
+// Applies a convolution over the frames of each pixel to a whole video, without changing the
+// layout.
 torch::Tensor over_time(const nn::Conv1d& conv, const torch::Tensor& video, std::int64_t stride) {
   const torch::Tensor weight = conv->weight.unsqueeze(-1).unsqueeze(-1);
   const std::array<std::int64_t, 3> strides{stride, 1, 1}, none{0, 0, 0}, one{1, 1, 1};
@@ -175,7 +177,7 @@ class TimeDownsample : public VideoLayer {
       : conv_(register_module("conv", nn::Conv1d(nn::Conv1dOptions(in, out, 3).stride(2)))),
         compat_(compat) {}
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& /*cond*/) override {
-    if (!compat_ && lies_channels_last(x)) {
+    if (!compat_ && is_channels_last(x)) {
       return over_time(conv_, torch::pad(x, {0, 0, 0, 0, 2, 0}), 2);
     }
     return pixels_from_batch(conv_->forward(torch::pad(pixels_as_batch(x), {2, 0})), x);
@@ -186,9 +188,9 @@ class TimeDownsample : public VideoLayer {
   bool compat_;
 };
 
-// Weights such that all of the `copies` pixels made of one begin alike.
+// Initializes the weights so that all `copies` upsampled pixels of one input pixel start equal.
 template <class Conv>
-void start_alike(Conv& conv, std::int64_t copies) {
+void init_copies_equal(Conv& conv, std::int64_t copies) {
   std::vector<std::int64_t> shape = conv->weight.sizes().vec();
   shape[0] /= copies;
   const torch::Tensor first = torch::empty(shape);
@@ -198,8 +200,7 @@ void start_alike(Conv& conv, std::int64_t copies) {
   conv->bias.zero_();
 }
 
-// As pixel_shuffle, but laid out in memory as the package has it: how sums are rounded depends on
-// it.
+// Like pixel_shuffle, but with the package's memory layout, which decides how sums round.
 torch::Tensor depth_to_space(const torch::Tensor& x) {
   const std::int64_t height = x.size(2), width = x.size(3);
   return x.reshape({x.size(0), -1, 2, 2, height, width})
@@ -207,7 +208,7 @@ torch::Tensor depth_to_space(const torch::Tensor& x) {
       .reshape({x.size(0), -1, height * 2, width * 2});
 }
 
-// The same, where channels lie last.
+// The same for channels-last tensors.
 torch::Tensor depth_to_space_channels_last(const torch::Tensor& x) {
   const std::int64_t height = x.size(2), width = x.size(3);
   return x.permute({0, 2, 3, 1})
@@ -222,11 +223,11 @@ class SpaceUpsample : public VideoLayer {
   SpaceUpsample(std::int64_t in, std::int64_t out, bool compat)
       : conv_(nn::Conv2dOptions(in, out * 4, 1)), compat_(compat) {
     register_module("net", named({{"0", conv_.ptr()}}));
-    start_alike(conv_, 4);
+    init_copies_equal(conv_, 4);
   }
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& /*cond*/) override {
     const torch::Tensor y = torch::silu(conv_->forward(packed_frames(x)));
-    const bool last = !compat_ && lies_channels_last(y);
+    const bool last = !compat_ && is_channels_last(y);
     return frames_from_batch(last ? depth_to_space_channels_last(y) : depth_to_space(y), x.size(0));
   }
 
@@ -240,10 +241,10 @@ class TimeUpsample : public VideoLayer {
   TimeUpsample(std::int64_t in, std::int64_t out, bool compat)
       : conv_(nn::Conv1dOptions(in, out * 2, 1)), compat_(compat) {
     register_module("net", named({{"0", conv_.ptr()}}));
-    start_alike(conv_, 2);
+    init_copies_equal(conv_, 2);
   }
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& /*cond*/) override {
-    if (!compat_ && lies_channels_last(x)) {
+    if (!compat_ && is_channels_last(x)) {
       const torch::Tensor y = torch::silu(over_time(conv_, x, 1));
       // [batch, frames, height, width, channels, 2] to [batch, frames, 2, height, width, channels]
       const torch::Tensor apart =
@@ -287,7 +288,7 @@ torch::Tensor packed(const torch::Tensor& x) {
   return x.is_contiguous(x.suggest_memory_format()) ? x : torch::cat({x}, 0);
 }
 
-bool lies_channels_last(const torch::Tensor& x) {
+bool is_channels_last(const torch::Tensor& x) {
   const auto format =
       x.dim() == 5 ? torch::MemoryFormat::ChannelsLast3d : torch::MemoryFormat::ChannelsLast;
   return x.is_contiguous(format) && !x.is_contiguous();
@@ -308,14 +309,16 @@ CausalConv3d::CausalConv3d(std::int64_t in, std::int64_t out,
 }
 
 torch::Tensor CausalConv3d::forward(const torch::Tensor& x) {
-  // As in the package: what is too short to be mirrored in time is padded with zeros everywhere.
+  // As in the package: clips that are too short for pad_mode in time are padded with zeros in all
+  // dimensions.
   const std::string mode = time_pad_ < x.size(2) ? pad_mode_ : "constant";
   return conv_->forward(torch::pad(x, padding_, mode));
 }
 
 VideoLayerPair make_video_layers(const VideoTokenizerConfig& config, const VideoLayerSpec& spec,
                                  std::int64_t dim_in, std::int64_t dim_out) {
-  VideoLayerPair pair;  // in the order in which Python makes them: the same seed, the same weights
+  // Constructed in the order of the Python package: the same seed gives the same weights.
+  VideoLayerPair pair;
   pair.encoder = make(config, spec, dim_in, dim_out, false);
   pair.decoder = make(config, spec, dim_in, dim_out, true);
   return pair;

@@ -1,5 +1,5 @@
-// The layers of the video tokenizer. All take and give [batch, channels, frames, height, width].
-// Private to training/models.
+// The layers of the video tokenizer. Inputs and outputs are [batch, channels, frames, height,
+// width]. Private to training/models.
 #pragma once
 
 #include <millrace/training/models/module/module_tensors.h>
@@ -14,25 +14,24 @@
 
 namespace millrace {
 
-// The same values, laid out densely, as the package's layers have them after a change of shape: how
-// sums are rounded depends on it.
+// Copies x if it is not dense, as the package's layers do after a reshape. The memory layout
+// decides how sums round.
 torch::Tensor packed(const torch::Tensor& x);
 
-// Note [channels last]: on a CPU convolutions run sooner if the channels of a pixel lie side by
-// side in memory. A model that is told so hands its layers videos that lie like that, and layers
-// give on what they get: they change shapes without going back to planes. With `compat` everything
-// lies as in the package, where attention may leave channels last and the next layer does not care.
-bool lies_channels_last(const torch::Tensor& x);
+// Note [channels last]: on a CPU, convolutions are faster on channels-last tensors. If
+// set_channels_last() is on, the model converts videos to channels-last at its input, and each
+// layer keeps the layout of its input. With `compat` all layouts are those of the package.
+bool is_channels_last(const torch::Tensor& x);
 torch::Tensor channels_last(const torch::Tensor& x);
 
 class VideoLayer : public torch::nn::Module {
  public:
-  // `cond`: [batch, size], for conditional layers; others do not look at it.
+  // `cond`: [batch, size], used by conditional layers only.
   virtual torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& cond) = 0;
 };
 using VideoLayerPointer = std::shared_ptr<VideoLayer>;
 
-// A convolution that sees no later frame.
+// A 3D convolution that is causal in time.
 class CausalConv3d : public torch::nn::Module {
  public:
   CausalConv3d(std::int64_t in, std::int64_t out, const std::array<std::int64_t, 3>& kernel,
@@ -47,7 +46,7 @@ class CausalConv3d : public torch::nn::Module {
   torch::nn::Conv3d conv_;
 };
 
-// The layer of a tokenizer's encoder, and the one of its decoder that undoes it.
+// A layer of the encoder and the corresponding layer of the decoder.
 struct VideoLayerPair {
   VideoLayerPointer encoder, decoder;
 };

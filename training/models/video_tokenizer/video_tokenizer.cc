@@ -22,15 +22,15 @@ nn::Conv2d same_conv(std::int64_t in, std::int64_t out, const std::array<std::in
   return nn::Conv2d(nn::Conv2dOptions(in, out, {kernel[1], kernel[2]}).padding(padding));
 }
 
-// `count` frames of zeros in front.
+// Prepends `count` zero frames.
 torch::Tensor pad_front(const torch::Tensor& video, std::int64_t count) {
   return torch::pad(video, {0, 0, 0, 0, count, 0});
 }
 
 }  // namespace
 
-// Layers are made in the order in which Python makes them, so that the same seed gives the same
-// weights; they are registered in the order of Python's state_dict.
+// Layers are constructed in the order of the Python package, so the same seed gives the same
+// initial weights. They are registered in the order of its state_dict.
 VideoTokenizerImpl::VideoTokenizerImpl(VideoTokenizerConfig config) : config_(std::move(config)) {
   config_.check();
   const auto& c = config_;
@@ -53,8 +53,8 @@ VideoTokenizerImpl::VideoTokenizerImpl(VideoTokenizerConfig config) : config_(st
     decoder_.insert(decoder_.begin(), std::move(pair.decoder));
     dim = dims[i];
   }
-  // The package makes a last norm and, for a loop over two lists of different lengths, never calls
-  // it. Its weights are kept: they are in every checkpoint.
+  // The package constructs a final norm but never calls it, because it zips two lists of different
+  // lengths. The norm is kept, because every checkpoint contains its weights.
   std::vector<std::pair<std::string, ModulePointer>> encoders, decoders;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     encoders.emplace_back(std::to_string(i), encoder_[i]);
@@ -110,13 +110,14 @@ torch::Tensor VideoTokenizerImpl::as_video(const torch::Tensor& pictures,
   const std::int64_t side = config_.image_size;
   if (pictures.dim() != 5 || pictures.size(1) != config_.channels || pictures.size(3) != side ||
       pictures.size(4) != side) {
-    throw_usage_error(c10::str("the video tokenizer takes [batch, ", config_.channels, ", frames, ",
-                               side, ", ", side, "], but got ", pictures.sizes()));
+    throw_usage_error(c10::str("the video tokenizer expects videos of shape [batch, ",
+                               config_.channels, ", frames, ", side, ", ", side, "], but got ",
+                               pictures.sizes()));
   }
   const std::int64_t frames = pictures.size(2);
   if (frames < 1 || (frames - (contains_first_frame ? 1 : 0)) % config_.time_factor() != 0) {
     throw_usage_error(
-        c10::str("the number of frames", contains_first_frame ? ", less the first," : "",
+        c10::str("the number of frames", contains_first_frame ? " without the first" : "",
                  " must be a multiple of ", config_.time_factor(), ", but there are ", frames));
   }
   return pictures;
@@ -127,8 +128,9 @@ torch::Tensor VideoTokenizerImpl::condition(nn::Linear& stem, const torch::Tenso
   if (!stem) return {};
   if (!cond.defined() || cond.dim() != 2 || cond.size(0) != batch ||
       cond.size(1) != config_.dim_cond) {
-    throw_usage_error(c10::str("this video tokenizer needs a condition of [", batch, ", ",
-                               config_.dim_cond, "]"));
+    throw_usage_error(
+        c10::str("this video tokenizer has conditional layers and needs a condition of shape [",
+                 batch, ", ", config_.dim_cond, "]"));
   }
   return torch::silu(project(stem, cond));
 }
@@ -161,8 +163,8 @@ torch::Tensor VideoTokenizerImpl::run(const std::vector<std::shared_ptr<VideoLay
   return x;
 }
 
-// A code of the first frame alone, then one of every time_factor() frames: it counts if one of its
-// frames does.
+// The first code of a pixel covers the first frame; each following code covers time_factor()
+// frames. A code counts in the loss if at least one of its frames is valid.
 Quantized VideoTokenizerImpl::quantize(const torch::Tensor& features,
                                        const torch::Tensor& valid_frames) {
   if (fsq_) return fsq_->forward(features);
@@ -199,8 +201,8 @@ torch::Tensor VideoTokenizerImpl::decode_from_code_indices(const torch::Tensor& 
   if (shaped.dim() == (books > 1 ? 3 : 2)) {
     const std::int64_t side = config_.image_size / config_.space_factor();
     if (shaped.size(1) % (side * side) != 0) {
-      throw_usage_error(c10::str("the codes of a video must be a multiple of ", side * side,
-                                 ", but are ", shaped.size(1)));
+      throw_usage_error(c10::str("the number of codes per video must be a multiple of ",
+                                 side * side, ", but is ", shaped.size(1)));
     }
     shaped = shaped.unflatten(1, {-1, side, side});
   }

@@ -22,7 +22,7 @@ bool takes_size(const std::string& type) {
   return type.starts_with("compress_") || type == "consecutive_residual";
 }
 
-// Words, or lists of a word and a number.
+// Each item is a type name, or a list of a type name and a number.
 std::vector<VideoLayerSpec> layers_of(const json& list) {
   auto is_text = [](const json& item) { return item.is_string(); };
   if (list.is_string()) return parse_video_layers({list.get<std::string>()});
@@ -30,8 +30,9 @@ std::vector<VideoLayerSpec> layers_of(const json& list) {
     return parse_video_layers(list.get<std::vector<std::string>>());
   }
   auto wrong = [](const json& item) {
-    throw_usage_error(c10::str("layers cannot hold ", item.dump(),
-                    R"(; a layer is "residual" or ("compress_space", 128))"));
+    throw_usage_error(c10::str(
+        "layers has an invalid item ", item.dump(),
+        R"(; an item is a type, e.g. "residual", or a type and a size: ("compress_space", 128))"));
   };
   if (!list.is_array()) wrong(list);
   std::vector<VideoLayerSpec> layers;
@@ -59,7 +60,9 @@ json json_of(const std::vector<VideoLayerSpec>& layers) {
 }
 
 VideoDiscriminatorConfig discriminator_of(const json& object) {
-  if (!object.is_object()) throw_usage_error("the arguments of a discriminator are no JSON object");
+  if (!object.is_object()) {
+    throw_usage_error("the arguments of a discriminator must be a JSON object");
+  }
   VideoDiscriminatorConfig config;
   Arguments a(object, "");
   a.take("dim", config.dim);
@@ -71,11 +74,13 @@ VideoDiscriminatorConfig discriminator_of(const json& object) {
   a.take("ff_mult", config.ff_mult);
   a.take("antialiased_downsample", config.antialiased_downsample);
   a.take("scale", config.scale);
-  std::int64_t unused = 0;  // the package takes these two and does nothing with them
+  std::int64_t unused = 0;  // the package accepts and ignores these two arguments
   a.take("attn_heads", unused);
   a.take("attn_dim_head", unused);
   for (const auto& [key, value] : object.items()) {
-    if (!a.known_.contains(key)) throw_usage_error(c10::str("the discriminator has no argument ", key));
+    if (!a.known_.contains(key)) {
+      throw_usage_error(c10::str("the discriminator has no argument ", key));
+    }
   }
   return config;
 }
@@ -95,22 +100,23 @@ json json_of(const VideoDiscriminatorConfig& config) {
 void check_discriminator(const VideoDiscriminatorConfig& config) {
   if (config.dim < 1 || config.channels < 1 || config.max_dim < 1 ||
       config.linear_attn_dim_head < 1 || config.linear_attn_heads < 1 || config.ff_mult <= 0) {
-    throw_usage_error("the sizes of a discriminator must be positive");
+    throw_usage_error("all sizes of a discriminator must be at least 1");
   }
   if (config.image_size < 4) {
-    throw_usage_error(c10::str("a discriminator needs pictures of at least 4 by 4, but gets ",
-                    config.image_size));
+    throw_usage_error(
+        c10::str("image_size of a discriminator must be at least 4, but is ", config.image_size));
   }
   std::int64_t side = config.image_size;
   for (std::int64_t left = config.image_size; left >= 8; left /= 2, side /= 2) {
     if (side % 2 != 0) {
-      throw_usage_error(c10::str("a discriminator cannot halve pictures of ", config.image_size, " by ",
-                      config.image_size));
+      throw_usage_error(
+          c10::str("image_size of a discriminator must stay even at every downsampling, but is ",
+                   config.image_size));
     }
   }
 }
 
-// Those whose values are plain, the same ones both ways.
+// Visits the arguments with plain values; from_json() and to_json() both use this list.
 template <class Visit, class Config>
 void plain_arguments(Config& c, Visit visit) {
   visit("image_size", c.image_size);
@@ -157,13 +163,16 @@ std::vector<VideoLayerSpec> parse_video_layers(const std::vector<std::string>& p
         layers.push_back({run([](int x) { return std::isalpha(x) != 0 || x == '_'; })});
       } else if (std::isdigit(c) != 0 && !layers.empty() && !layers.back().size) {
         const std::string digits = run([](int x) { return std::isdigit(x) != 0; });
-        if (digits.size() > 9) throw_usage_error(c10::str("layers: ", digits, " is too large"));
+        if (digits.size() > 9) {
+          throw_usage_error(c10::str("layers: the size ", digits, " is too large"));
+        }
         layers.back().size = std::stoll(digits);
       } else if (std::string_view(" ,:()[]'\"").find(piece[at]) != std::string_view::npos) {
         ++at;
       } else {
-        throw_usage_error(c10::str("layers: cannot read '", piece,
-                        "'; a layer is residual, or compress_space:128"));
+        throw_usage_error(c10::str(
+            "layers: cannot parse '", piece,
+            "'; write a type such as residual, or a type and a size such as compress_space:128"));
       }
     }
   }
@@ -172,7 +181,7 @@ std::vector<VideoLayerSpec> parse_video_layers(const std::vector<std::string>& p
 
 VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
-  if (!object.is_object()) throw_usage_error("the configuration is no JSON object");
+  if (!object.is_object()) throw_usage_error("the configuration is not a JSON object");
   VideoTokenizerConfig config;
   Arguments a(object, "");
   plain_arguments(config, [&](const char* name, auto& value) { a.take(name, value); });
@@ -188,13 +197,15 @@ VideoTokenizerConfig VideoTokenizerConfig::from_json(const std::string& text) {
   if (const json* layers = given("layers")) config.layers = layers_of(*layers);
   if (const json* discr = given("discr_kwargs")) {
     config.discr_kwargs = discriminator_of(*discr);
-    if (!discr->contains("channels")) config.discr_kwargs->channels = 3;  // the class's default
+    // The default of the package's discriminator class.
+    if (!discr->contains("channels")) config.discr_kwargs->channels = 3;
   }
   if (const json* several = given("multiscale_discrs")) {
     for (const json& one : *several) config.multiscale_discrs.push_back(discriminator_of(one));
   }
+  // flash_attn does not change the arithmetic, so it is accepted and ignored.
   const std::set<std::string> others = {"layers", "discr_kwargs", "multiscale_discrs",
-                                        "flash_attn"};  // flash_attn: the same sums
+                                        "flash_attn"};
   for (const auto& [key, value] : object.items()) {
     if (!a.known_.contains(key) && !others.contains(key)) {
       throw_usage_error(c10::str("the video tokenizer has no argument ", key));
@@ -219,29 +230,37 @@ std::string VideoTokenizerConfig::to_json() const {
 }
 
 void VideoTokenizerConfig::check() const {
-  if (image_size < 1) throw_usage_error("the video tokenizer needs its image_size");
+  if (image_size < 1) {
+    throw_usage_error(c10::str("image_size must be at least 1, but is ", image_size));
+  }
   if (channels < 1 || init_dim < 1 || (max_dim && *max_dim < 1)) {
-    throw_usage_error("channels, init_dim and max_dim must be positive");
+    throw_usage_error("channels, init_dim and max_dim must be at least 1");
   }
   for (const VideoLayerSpec& layer : layers) {
-    if (!layer_types.contains(layer.type)) throw_usage_error(c10::str("unknown layer type ", layer.type));
+    if (!layer_types.contains(layer.type)) {
+      throw_usage_error(c10::str("unknown layer type ", layer.type));
+    }
     if (layer.size && (!takes_size(layer.type) || *layer.size < 1)) {
-      throw_usage_error(c10::str("the layer ", layer.type, " cannot have the size ", *layer.size));
+      throw_usage_error(c10::str("the layer ", layer.type, " takes ",
+                                 takes_size(layer.type) ? "a size of at least 1" : "no size",
+                                 ", but has ", *layer.size));
     }
     if (layer.type == "consecutive_residual" && !layer.size) {
-      throw_usage_error(R"(a consecutive_residual needs its number: ("consecutive_residual", 2))");
+      throw_usage_error(
+          R"(consecutive_residual needs a number of blocks, e.g. ("consecutive_residual", 2))");
     }
     if (layer.type.starts_with("cond_") && dim_cond < 1) {
-      throw_usage_error(c10::str("dim_cond must be given for the layer ", layer.type));
+      throw_usage_error(c10::str("dim_cond must be at least 1 for layers of type ", layer.type));
     }
   }
   if (image_size % space_factor() != 0) {
-    throw_usage_error(c10::str("image_size must be a multiple of ", space_factor(), ", but is ", image_size));
+    throw_usage_error(
+        c10::str("image_size must be a multiple of ", space_factor(), ", but is ", image_size));
   }
   for (const auto* kernel :
        {&residual_conv_kernel_size, &input_conv_kernel_size, &output_conv_kernel_size}) {
     if ((*kernel)[0] < 1 || (*kernel)[1] % 2 != 1 || (*kernel)[2] % 2 != 1) {
-      throw_usage_error("the kernels of convolutions must be odd in height and width");
+      throw_usage_error("kernel sizes of convolutions must be odd in height and width");
     }
   }
   if (!std::set<std::string>{"constant", "reflect", "replicate", "circular"}.contains(pad_mode)) {
@@ -250,13 +269,14 @@ void VideoTokenizerConfig::check() const {
   }
   if (use_fsq ? fsq_levels.empty() || codebook_size != 0
               : codebook_size == 0 || !fsq_levels.empty()) {
-    throw_usage_error("either codebook_size must be given, or use_fsq and fsq_levels");
+    throw_usage_error("give either codebook_size, or use_fsq and fsq_levels, but not both");
   }
   check_discriminator(discriminator());
   for (const VideoDiscriminatorConfig& one : multiscale()) {
     if (one.scale < 1 || image_size % one.scale != 0 || one.image_size != image_size / one.scale) {
-      throw_usage_error(c10::str("a multi-scale discriminator cannot see ", image_size, " by ", image_size,
-                      " at a scale of ", one.scale));
+      throw_usage_error(
+          c10::str("the scale of a multi-scale discriminator must divide image_size (", image_size,
+                   "), but is ", one.scale));
     }
     check_discriminator(one);
   }

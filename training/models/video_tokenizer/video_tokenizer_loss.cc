@@ -1,5 +1,4 @@
-// What the video tokenizer is trained on: how far the reconstruction is from the video, and what
-// the discriminators say of it.
+// The losses of the video tokenizer: reconstruction, perceptual and adversarial losses.
 #include "video_discriminator.h"
 #include "video_layers.h"
 
@@ -15,13 +14,13 @@ namespace F = torch::nn::functional;
 
 namespace {
 
-// The frame of each video that `frames` names: [batch, channels, height, width].
+// Selects one frame per video: [batch, channels, height, width].
 torch::Tensor pick(const torch::Tensor& video, const torch::Tensor& frames) {
   const torch::Tensor rows = torch::arange(video.size(0), frames.options());
   return video.transpose(1, 2).index({rows, frames});
 }
 
-// The mean of what was found for each frame, [batch * frames], by the weights of the frames.
+// Weighted mean of values per frame, [batch * frames].
 torch::Tensor mean_of(const torch::Tensor& by_frame, const torch::Tensor& weights = {}) {
   return weights.defined() ? (by_frame * weights.flatten()).sum() : by_frame.mean();
 }
@@ -31,7 +30,7 @@ torch::Tensor hinge(const torch::Tensor& fake, const torch::Tensor& real,
   return mean_of(torch::relu(1 + fake) + torch::relu(1 - real), weights);
 }
 
-// How much each frame counts, [batch, frames], 1 in sum; undefined if all count the same.
+// Weight of each frame, [batch, frames], with sum 1; undefined if all frames are valid.
 torch::Tensor frame_weights(const torch::Tensor& valid_frames, const torch::Tensor& video) {
   if (!valid_frames.defined()) return {};
   const torch::Tensor own = valid_frames.to(video.device()).clamp(1, video.size(2)).unsqueeze(1);
@@ -39,7 +38,7 @@ torch::Tensor frame_weights(const torch::Tensor& valid_frames, const torch::Tens
   return counts.to(video.dtype()) / (own * video.size(0)).to(video.dtype());
 }
 
-// mean((|d logits / d pictures| - 1)^2), itself differentiable.
+// mean((|d logits / d pictures| - 1)^2); differentiable.
 torch::Tensor slope_penalty(const torch::Tensor& pictures, const torch::Tensor& logits) {
   const torch::Tensor slope =
       torch::autograd::grad({logits}, {pictures}, {torch::ones_like(logits)},
@@ -51,7 +50,7 @@ torch::Tensor detached(const torch::Tensor& x, const torch::Tensor& otherwise) {
   return x.defined() ? x.detach() : otherwise;
 }
 
-// While it lives, `parameters` are constants for the graph.
+// RAII guard: `parameters` require no gradients during its lifetime.
 class Constants {
  public:
   explicit Constants(std::vector<torch::Tensor> parameters) : parameters_(std::move(parameters)) {
@@ -69,23 +68,24 @@ class Constants {
 
 }  // namespace
 
-// A frame of the reconstruction is a leaf of the losses that look at it; what they say of it is
-// added up for the whole video, and handed on to the real graph in the end.
+// The losses of single frames see a detached leaf. Their gradients are accumulated in `by_fake` for
+// the whole video and passed to the reconstruction's graph at the end.
 struct VideoTokenizerImpl::Parts {
   torch::Tensor real, fake;
-  torch::Tensor weights{};  // of the frames
-  torch::Tensor frames{};   // drawn last, and those of `fake`, as a leaf
+  torch::Tensor weights{};  // weights of the frames
+  torch::Tensor frames{};   // indices of the frames drawn last; `leaf` holds these frames of `fake`
   torch::Tensor leaf{};
-  torch::Tensor by_fake{};          // d total / d fake
-  torch::Tensor weighed_against{};  // |d perceptual / d last weight|; undefined: all weights are 1
+  torch::Tensor by_fake{};  // d total / d fake
+  // |d perceptual / d last weight|; undefined: adaptive weights are 1.
+  torch::Tensor balance_norm{};
 
   void draw(const torch::Tensor& drawn) {
     frames = drawn;
     leaf = pick(fake.detach(), frames).requires_grad_();
   }
-  // The gradient of the whole reconstruction, from that of the drawn frames.
+  // Scatters the gradient of the drawn frames into a gradient of the whole reconstruction.
   torch::Tensor spread(const torch::Tensor& by_frames) const {
-    // In memory frame by frame, as the package's is: how sums are rounded depends on it.
+    // Frame by frame in memory, as in the package: the memory layout decides how sums round.
     torch::Tensor whole = torch::zeros(fake.transpose(1, 2).sizes(), fake.options());
     const torch::Tensor rows = torch::arange(fake.size(0), frames.options());
     whole.index_put_({rows, frames}, by_frames);
@@ -94,7 +94,7 @@ struct VideoTokenizerImpl::Parts {
   void add(const torch::Tensor& gradient) {
     by_fake = by_fake.defined() ? by_fake + gradient : gradient;
   }
-  // |d loss / d weights| for a loss whose gradient of the reconstruction is known.
+  // |d loss / d weights|, given the gradient of the loss with respect to the reconstruction.
   torch::Tensor norm(const torch::Tensor& gradient,
                      const std::vector<torch::Tensor>& weights) const {
     torch::Tensor squares = torch::zeros({}, fake.options());
@@ -118,8 +118,9 @@ torch::Tensor VideoTokenizerImpl::draw_frames(const torch::Tensor& video,
   return std::get<1>(drawn.topk(1, -1)).squeeze(-1).to(video.device());
 }
 
-// The package looks at the last convolution alone, also where the first frame has one of its own:
-// then a discriminator that was shown first frames has no slope there, and counts a thousand times.
+// The package uses only the last convolution, even if the first frame has its own. A discriminator
+// that sees only first frames then has no gradient there, and its adaptive weight becomes the
+// maximum of 1000.
 std::vector<torch::Tensor> VideoTokenizerImpl::last_weights() const {
   std::vector<torch::Tensor> weights{conv_out_->weight()};
   if (conv_out_first_) weights.push_back(conv_out_first_->weight);
@@ -128,17 +129,17 @@ std::vector<torch::Tensor> VideoTokenizerImpl::last_weights() const {
 
 torch::Tensor VideoTokenizerImpl::perceptual_loss(const torch::Tensor& fake,
                                                   const torch::Tensor& real) const {
-  // The network knows three colours: grey is repeated, and transparency not looked at.
+  // The network expects three channels: a grey channel is repeated, an alpha channel is ignored.
   auto features = [&](const torch::Tensor& x) {
     if (x.size(1) == 1) return perceptual_net_(x.expand({-1, 3, -1, -1}));
     return perceptual_net_(x.narrow(1, 0, 3));
   };
-  torch::Tensor wanted;
+  torch::Tensor target;
   {
     torch::NoGradGuard no_grad;
-    wanted = features(real);
+    target = features(real);
   }
-  return F::mse_loss(features(fake), wanted);
+  return F::mse_loss(features(fake), target);
 }
 
 void VideoTokenizerImpl::add_perceptual(Parts& parts, VideoGeneratorLoss& loss,
@@ -149,7 +150,7 @@ void VideoTokenizerImpl::add_perceptual(Parts& parts, VideoGeneratorLoss& loss,
   const torch::Tensor perceptual = perceptual_loss(parts.leaf, pick(parts.real, parts.frames));
   const torch::Tensor gradient = parts.spread(torch::autograd::grad({perceptual}, {parts.leaf})[0]);
   if (is_training() && options.adversarial && (config_.has_gan() || config_.has_multiscale())) {
-    parts.weighed_against = parts.norm(gradient, last_weights());
+    parts.balance_norm = parts.norm(gradient, last_weights());
   }
   loss.perceptual = perceptual.detach();
   loss.total = loss.total + loss.perceptual * config_.perceptual_loss_weight;
@@ -166,9 +167,9 @@ void VideoTokenizerImpl::add_adversarial(Parts& parts, VideoGeneratorLoss& loss,
   const torch::Tensor gradient = parts.spread(torch::autograd::grad(
       {adversarial}, {parts.leaf}, {}, /*retain_graph=*/options.discriminator_gradients)[0]);
   torch::Tensor weight = torch::ones({}, parts.fake.options());
-  if (parts.weighed_against.defined()) {
+  if (parts.balance_norm.defined()) {
     const torch::Tensor own = parts.norm(gradient, last_weights());
-    const torch::Tensor ratio = (parts.weighed_against / own.clamp_min(1e-3)).clamp_max(1e3);
+    const torch::Tensor ratio = (parts.balance_norm / own.clamp_min(1e-3)).clamp_max(1e3);
     weight = torch::where(ratio.isnan(), weight, ratio);
   }
   const double configured =
@@ -196,9 +197,9 @@ void VideoTokenizerImpl::add_multiscale(Parts& parts, VideoGeneratorLoss& loss,
     const torch::Tensor adversarial = -mean_of(discriminator->forward_video(video), parts.weights);
     const torch::Tensor gradient = torch::autograd::grad({adversarial}, {video})[0];
     torch::Tensor weight = torch::ones({}, parts.fake.options());
-    if (parts.weighed_against.defined()) {
+    if (parts.balance_norm.defined()) {
       const torch::Tensor own = parts.norm(gradient, last_weights());
-      weight = (parts.weighed_against / own.clamp_min(1e-5)).clamp_max(1e3);
+      weight = (parts.balance_norm / own.clamp_min(1e-5)).clamp_max(1e3);
     }
     loss.multiscale.push_back(adversarial.detach());
     loss.multiscale_weights.push_back(weight);
@@ -242,8 +243,8 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video
   }
   add_perceptual(parts, loss, options);
   if (options.weigh_against_reconstruction && options.adversarial && is_training() &&
-      !parts.weighed_against.defined()) {
-    parts.weighed_against = parts.norm(
+      !parts.balance_norm.defined()) {
+    parts.balance_norm = parts.norm(
         torch::autograd::grad({reconstruction}, {parts.fake}, {}, /*retain_graph=*/true)[0],
         last_weights());
   }
@@ -291,14 +292,15 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss_as_in_python(
   VideoGeneratorLoss loss;
   torch::Tensor multiscale = zero;
   for (std::size_t i = 0; config_.has_multiscale() && i < multiscale_.size(); ++i) {
-    // The package takes the drawn frames for what the discriminators say of them.
+    // The package's fault: it averages the drawn frames instead of the discriminator's scores.
     if (!drawn.defined()) drawn = pick(fake, frames.defined() ? frames : draw_frames(fake));
-    const torch::Tensor said = -drawn.mean();
+    const torch::Tensor adversarial_one = -drawn.mean();
     torch::Tensor weight = one;
-    if (against.defined()) weight = (against / norm(said).clamp_min(1e-5)).clamp_max_(1e3);
-    loss.multiscale.push_back(said.detach());
+    if (against.defined())
+      weight = (against / norm(adversarial_one).clamp_min(1e-5)).clamp_max_(1e3);
+    loss.multiscale.push_back(adversarial_one.detach());
     loss.multiscale_weights.push_back(weight);
-    multiscale = multiscale + said * weight;
+    multiscale = multiscale + adversarial_one * weight;
   }
   torch::Tensor total =
       reconstruction + quantized.loss * config_.quantizer_aux_loss_weight +
@@ -327,20 +329,23 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss_as_in_python(
 VideoDiscriminatorLoss VideoTokenizerImpl::discriminator_loss(const torch::Tensor& video,
                                                               const VideoLossOptions& options) {
   if (!config_.has_gan()) {
-    throw Error("this video tokenizer is trained without a discriminator").kind(ErrorKind::usage);
+    throw Error(
+        "this video tokenizer has no discriminator loss, because use_gan is false or "
+        "adversarial_loss_weight is 0")
+        .kind(ErrorKind::usage);
   }
   const torch::Tensor whole = as_video(video, options.video.contains_first_frame).detach();
-  torch::Tensor made;
+  torch::Tensor fake_video;
   {
     torch::NoGradGuard no_grad;
-    made = reconstruct(whole, options.video);
+    fake_video = reconstruct(whole, options.video);
   }
   const torch::Tensor weights = frame_weights(options.valid_frames, whole);
   const torch::Tensor frames = draw_frames(whole, weights);
   torch::Tensor real = pick(whole, frames);
   if (options.gradient_penalty) real.requires_grad_();
   const torch::Tensor real_logits = discriminator_->forward(real);
-  const torch::Tensor fake_logits = discriminator_->forward(pick(made, frames));
+  const torch::Tensor fake_logits = discriminator_->forward(pick(fake_video, frames));
   VideoDiscriminatorLoss loss;
   loss.hinge = hinge(fake_logits, real_logits);
   loss.total = loss.hinge;
@@ -353,7 +358,7 @@ VideoDiscriminatorLoss VideoTokenizerImpl::discriminator_loss(const torch::Tenso
     torch::Tensor sum = torch::zeros({}, whole.options());
     for (const auto& discriminator : multiscale_) {
       const torch::Tensor of_real = discriminator->forward_video(whole);
-      loss.multiscale.push_back(hinge(discriminator->forward_video(made), of_real, weights));
+      loss.multiscale.push_back(hinge(discriminator->forward_video(fake_video), of_real, weights));
       sum = sum + loss.multiscale.back();
     }
     loss.total = loss.total + sum * config_.multiscale_adversarial_loss_weight;

@@ -16,10 +16,10 @@ namespace {
 
 enum PhaseNumber : std::size_t { generator_phase, discriminator_phase };
 
-constexpr double gif_frames_per_second = 1 / 0.12;  // as in Python
+constexpr double gif_frames_per_second = 1 / 0.12;  // as in the Python trainer
 
-// Channels before the first layer from which on it pays that they lie last in memory: whole steps
-// take a tenth less time with 16, a tenth more with 8.
+// Minimum of init_dim for channels-last: a whole training step takes a tenth less time with 16
+// channels, but a tenth more with 8.
 constexpr std::int64_t wide_enough = 16;
 
 }  // namespace
@@ -31,11 +31,13 @@ VideoTokenizerStage::VideoTokenizerStage(const VideoTokenizerConfig& config,
       average_(config),
       generator_(make_optimizer(model_->generator_parameters())) {
   if (config.conditional()) {
-    throw Error("conditional layers need a condition with every clip, which a folder does not have")
-        .hint("Leave the cond_ layers out")
+    throw Error(
+        "layers must not have conditional layers (cond_...), because a folder of clips has no "
+        "conditions")
+        .hint("Remove the cond_ layers")
         .kind(ErrorKind::usage);
   }
-  model_->to(options.device);  // the parameters stay the same objects
+  model_->to(options.device);  // in place: the optimizer's parameters stay valid
   average_->to(options.device);
   model_->set_recompute(options.recompute);
   model_->set_draws(draws_);
@@ -51,7 +53,8 @@ VideoTokenizerStage::VideoTokenizerStage(const VideoTokenizerConfig& config,
     for (std::size_t i = 0; i < more; ++i) add(model_->multiscale_parameters(i));
   }
   if (options.vgg.empty() && config.has_perceptual()) {
-    log(LogLevel::info, "no perceptual loss: no VGG16 weights are given (--vgg vgg16.pt)");
+    log(LogLevel::info,
+        "training without a perceptual loss, because no VGG16 weights are given (--vgg vgg16.pt)");
   } else if (config.has_perceptual()) {
     Vgg16 vgg = Vgg16::from_file(options.vgg);
     vgg.to(options.device);
@@ -87,8 +90,8 @@ std::vector<Phase> VideoTokenizerStage::phases() {
   return {std::move(generator), std::move(others)};
 }
 
-// The model sees no later frame, so what all rows have only as filling can be cut off: the same
-// losses, sooner.
+// Crops frames that are padding in every row. The model is causal in time, so the losses stay the
+// same.
 VideoTokenizerStage::Clips VideoTokenizerStage::clips(const Batch& batch) const {
   Clips clips{.video = model_->as_video(to_tensor(batch[options_.field])), .valid_frames = {}};
   if (options_.valid_field.empty()) return clips;
@@ -121,8 +124,8 @@ void VideoTokenizerStage::timed(const std::function<void()>& backward) {
 }
 
 double VideoTokenizerStage::adversarial_weight() const {
-  // As much again as the reconstruction, from a discriminator that knows little yet, keeps a model
-  // from learning.
+  // Without a perceptual loss, a factor of 1 lets an untrained discriminator dominate and the model
+  // does not learn.
   constexpr double beside_reconstruction = 0.1;
   const bool perceptual = !options_.vgg.empty() && model_->config().has_perceptual();
   return options_.adversarial_weight.value_or(
@@ -140,7 +143,8 @@ Logs VideoTokenizerStage::generator_step(const Clips& clips, const MicroStep& mi
       .weigh_against_reconstruction = true,
       .adversarial_loss_weight = config.adversarial_loss_weight * weight,
       .multiscale_adversarial_loss_weight = config.multiscale_adversarial_loss_weight * weight};
-  if (options_.compat && !adversarial) {  // asked all the same, and not heeded
+  // The Python trainer computes the adversarial loss and multiplies it by 0.
+  if (options_.compat && !adversarial) {
     options.adversarial_loss_weight = options.multiscale_adversarial_loss_weight = 0;
   }
   VideoGeneratorLoss loss = model_->generator_loss(clips.video, options);
@@ -197,9 +201,10 @@ Samples VideoTokenizerStage::sample(const Batch& batch, std::int64_t step, bool 
     fake = fake.narrow(2, 0, longest);
   }
   // [rows, channels, frames, height, 2 width] to [frames, rows height, 2 width, channels]
-  const torch::Tensor beside = torch::cat({real, fake.clamp(0, 1)}, 4);
-  const torch::Tensor clip = beside.permute({2, 0, 3, 4, 1}).flatten(1, 2);
-  // Counted as in Python; what comes between, at the end, has the number of the next.
+  const torch::Tensor pairs = torch::cat({real, fake.clamp(0, 1)}, 4);
+  const torch::Tensor clip = pairs.permute({2, 0, 3, 4, 1}).flatten(1, 2);
+  // Numbered as in the Python trainer. A sample between two validations (the last one) gets the
+  // number of the next.
   const std::int64_t every = std::max<std::int64_t>(options_.validate_every_step, 1);
   const std::int64_t number = step % every == 0 ? (step + 1) / every : step / every + 1;
   return {.pictures = {{.name = "sampled." + std::to_string(number),

@@ -1,5 +1,6 @@
-// Trains the video tokenizer of MAGVIT2: a generator phase, and one for all discriminators, each
-// with batches of its own, as the trainer in Python takes them. Every optimizer steps once a step.
+// Trains the video tokenizer of MAGVIT2: a generator phase, and one phase for all discriminators.
+// As in the Python trainer, each phase reads its own batches, and every optimizer steps once per
+// step.
 //
 //   VideoTokenizerStage stage(VideoTokenizerConfig{.image_size = 128, .codebook_size = 1024}, {});
 #pragma once
@@ -19,30 +20,31 @@ namespace millrace {
 struct VideoTokenizerStageOptions {
   OptimizerOptions optimizer{
       .kind = OptimizerKind::adamw, .lr = 1e-5, .betas = {0.9, 0.99}, .weight_decay = 0.01};
-  double max_grad_norm = 0;  // of the generator, and of each discriminator; 0: not clipped
+  double max_grad_norm = 0;  // generator and each discriminator; 0 disables clipping
   std::int64_t apply_gradient_penalty_every = 4;
-  // How much of the adversarial losses there is, beside the loss that they are weighed against; by
-  // default 1 beside the perceptual loss, as in Python, and less beside the reconstruction alone.
+  // Factor of the adversarial losses, on top of the adaptive weight. Default: 1 with a perceptual
+  // loss or with `compat`, as in the Python trainer; otherwise 0.1.
   std::optional<double> adversarial_weight{};
-  std::int64_t discr_start_after_step = 0;   // until then without discriminators
-  std::int64_t validate_every_step = 100;    // sampled.<n>.gif counts these
-  std::int64_t num_save_recons = 1;          // clips in it, one below the other
-  bool sample_average = true;                // it shows the moving average, not the model
-  std::filesystem::path vgg{};               // VGG16's weights; empty: no perceptual loss
-  std::string field = "video";               // of the batch: float32 in [0, 1], channels first
-  std::string valid_field = "valid_frames";  // of the batch; empty: all frames count
-  bool recompute = false;                    // activations, in the backward pass: less memory
-  // Every operation of the optimizers in Python's order, so that sums round as its sums do.
+  std::int64_t discr_start_after_step = 0;   // first step with discriminators
+  std::int64_t validate_every_step = 100;    // interval by which sampled.<n>.gif is numbered
+  std::int64_t num_save_recons = 1;          // clips in sampled.<n>.gif, one below the other
+  bool sample_average = true;                // sample from the moving average instead of the model
+  std::filesystem::path vgg{};               // VGG16 weights; empty: no perceptual loss
+  std::string field = "video";               // batch field: float32 in [0, 1], channels first
+  std::string valid_field = "valid_frames";  // batch field; empty: all frames are valid
+  bool recompute = false;                    // gradient checkpointing: less memory, more time
+  // Optimizer operations in the order of the Python package, so results are rounded the same way.
   bool compat = false;
-  // Of the frames that discriminators see: they depend on the step and the clips, not on which rank
-  // has them. (With compat they are drawn as Python draws them.)
+  // Seed of the frames that discriminators see. They depend on the step and the clips, not on the
+  // rank. (With `compat` they are drawn as in the Python trainer.)
   std::uint64_t seed = 0;
   torch::Device device = torch::kCPU;
 };
 
 class VideoTokenizerStage : public Stage {
  public:
-  // Throws an Error of kind usage for a model with conditional layers: a folder has no conditions.
+  // Throws an Error of kind usage for models with conditional layers, because a folder of clips has
+  // no conditions.
   VideoTokenizerStage(const VideoTokenizerConfig& config,
                       const VideoTokenizerStageOptions& options);
 
@@ -51,9 +53,9 @@ class VideoTokenizerStage : public Stage {
   std::vector<Phase> phases() override;
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   double backward_seconds() const override { return backward_seconds_; }
-  // "recon_loss": the mean over the clips.
+  // Returns "recon_loss", the mean over the clips.
   Logs validate(const Batch& batch, bool average) override;
-  // "sampled.<n>": the clip beside its reconstruction.
+  // Sample "sampled.<n>": input and reconstruction, side by side.
   Samples sample(const Batch& batch, std::int64_t step, bool average) override;
   AverageState average_state() const override {
     return {.name = "ema_model", .with_online_model = false};
@@ -63,10 +65,10 @@ class VideoTokenizerStage : public Stage {
  private:
   struct Clips {
     torch::Tensor video;         // [rows, channels, frames, height, width]
-    torch::Tensor valid_frames;  // [rows], or undefined: all
+    torch::Tensor valid_frames;  // [rows]; undefined: all frames are valid
   };
 
-  // Without frames that are filling in every row.
+  // The batch's clips, without frames that are padding in every row.
   Clips clips(const Batch& batch) const;
   double adversarial_weight() const;
   void timed(const std::function<void()>& backward);
@@ -79,7 +81,7 @@ class VideoTokenizerStage : public Stage {
   double backward_seconds_ = 0;
   std::shared_ptr<Draws> draws_ = std::make_shared<Draws>();
   Optimizer generator_;
-  // The base discriminator's first, then those of the multi-scale ones.
+  // The base discriminator's optimizer first, then the multi-scale discriminators'.
   std::vector<std::unique_ptr<Optimizer>> discriminators_;
 };
 

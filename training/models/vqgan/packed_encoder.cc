@@ -22,10 +22,12 @@ namespace nn = torch::nn;
 
 namespace {
 
-// What the order of sums has been seen to move a vector by at the most, as a share of its length.
+// The largest relative change of a feature vector that a different order of sums has caused in
+// measurements.
 constexpr double least_margin = 2e-6;
 
-// LibTorch's convolution with packed weights and an activation; it has no function in C++.
+// LibTorch's convolution with packed weights and a fused activation. It has no C++ function, so it
+// is looked up in the dispatcher.
 using PackedConvolution = torch::Tensor(const torch::Tensor&, const torch::Tensor&,
                                         const std::optional<torch::Tensor>&, c10::IntArrayRef,
                                         c10::IntArrayRef, c10::IntArrayRef, std::int64_t,
@@ -41,23 +43,23 @@ std::optional<c10::TypedOperatorHandle<PackedConvolution>> packed_convolution() 
 
 using Step = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// What depends on the size of the input alone, made when it is first asked for.
-class BySize {
+// Caches a tensor that depends on the input's size alone. Thread-safe.
+class CacheBySize {
  public:
   template <class Make>
   torch::Tensor get(const torch::Tensor& input, const Make& make) {
     const std::lock_guard lock(mutex_);
-    torch::Tensor& kept = kept_[input.sizes().vec()];
-    if (!kept.defined()) kept = make();
-    return kept;
+    torch::Tensor& cached = cached_[input.sizes().vec()];
+    if (!cached.defined()) cached = make();
+    return cached;
   }
 
  private:
   std::mutex mutex_;
-  std::map<std::vector<std::int64_t>, torch::Tensor> kept_;
+  std::map<std::vector<std::int64_t>, torch::Tensor> cached_;
 };
 
-// A convolution, and LeakyReLU behind it if there is one.
+// A convolution, fused with the LeakyReLU that follows it, if any.
 Step packed(const nn::Conv2d& conv, const nn::LeakyReLU& activation = nullptr) {
   const auto& o = conv->options;
   const auto operation = packed_convolution();
@@ -72,27 +74,30 @@ Step packed(const nn::Conv2d& conv, const nn::LeakyReLU& activation = nullptr) {
   auto both = [](const torch::ExpandingArray<2>& sides) {
     return std::vector<std::int64_t>(sides->begin(), sides->end());
   };
-  const std::vector<std::int64_t> around = both(*padding), stride = both(o.stride());
+  const std::vector<std::int64_t> padding_sizes = both(*padding), stride = both(o.stride());
   const std::vector<std::int64_t> dilation = both(o.dilation());
   const std::optional<torch::Tensor> bias =
       conv->bias.defined() ? std::optional(conv->bias.detach()) : std::nullopt;
   c10::List<std::optional<c10::Scalar>> scalars;
   if (activation) scalars.push_back(c10::Scalar(activation->options.negative_slope()));
   const std::string_view name = activation ? "leaky_relu" : "none";
-  return [=, groups = o.groups(), weights = std::make_shared<BySize>()](const torch::Tensor& x) {
+  return [=, groups = o.groups(),
+          weights = std::make_shared<CacheBySize>()](const torch::Tensor& x) {
     const torch::Tensor in = x.contiguous(torch::MemoryFormat::ChannelsLast);
-    // Without the size a kernel of 1 by 1 is packed for a slow way.
+    // The input size is passed because without it oneDNN packs 1x1 kernels for a slow
+    // implementation.
     const torch::Tensor weight = weights->get(in, [&] {
       return at::mkldnn_reorder_conv2d_weight(conv->weight.detach().contiguous().to_mkldnn(),
-                                              around, stride, dilation, groups, in.sizes());
+                                              padding_sizes, stride, dilation, groups, in.sizes());
     });
-    return operation->call(in, weight, bias, around, stride, dilation, groups, name, scalars, "");
+    return operation->call(in, weight, bias, padding_sizes, stride, dilation, groups, name, scalars,
+                           "");
   };
 }
 
 Step packed(const VqganAttention& attention) {
   return [attention, to_qkv = packed(attention->to_qkv()), to_out = packed(attention->to_out()),
-          biases = std::make_shared<BySize>()](const torch::Tensor& x) {
+          biases = std::make_shared<CacheBySize>()](const torch::Tensor& x) {
     VqganAttention same = attention;
     return same->attend(x, to_qkv, to_out, biases->get(x, [&] { return same->bias(x); }));
   };
@@ -100,7 +105,7 @@ Step packed(const VqganAttention& attention) {
 
 std::vector<Step> steps_of(const nn::Sequential& layers);
 
-Step one_after_the_other(std::vector<Step> steps) {
+Step chain(std::vector<Step> steps) {
   return [steps = std::move(steps)](const torch::Tensor& x) {
     torch::Tensor y = x;
     for (const Step& step : steps) y = step(y);
@@ -121,12 +126,12 @@ std::vector<Step> steps_of(const nn::Sequential& layers) {
           packed(nn::Conv2d(conv), next ? nn::LeakyReLU(next) : nn::LeakyReLU(nullptr)));
       if (next) ++i;
     } else if (const auto block = std::dynamic_pointer_cast<ConvBlockImpl>(layer)) {
-      steps.push_back(one_after_the_other(steps_of(block->parts())));
+      steps.push_back(chain(steps_of(block->parts())));
     } else if (const auto attention = std::dynamic_pointer_cast<VqganAttentionImpl>(layer)) {
       steps.push_back(packed(VqganAttention(attention)));
     } else if (const auto residual = std::dynamic_pointer_cast<ResidualImpl>(layer)) {
-      steps.push_back([net = one_after_the_other(steps_of(residual->net()))](
-                          const torch::Tensor& x) { return net(x) + x; });
+      steps.push_back(
+          [net = chain(steps_of(residual->net()))](const torch::Tensor& x) { return net(x) + x; });
     } else {
       const auto at = static_cast<std::ptrdiff_t>(i);
       steps.push_back([module = *(layers->begin() + at)](const torch::Tensor& x) {
@@ -137,7 +142,7 @@ std::vector<Step> steps_of(const nn::Sequential& layers) {
   return steps;
 }
 
-// So many that what the first convolution makes of them stays in a processor's caches.
+// The number of pictures for which the first convolution's output fits the processor's caches.
 std::int64_t pictures_at_once(const nn::Sequential& layers, const torch::Tensor& pictures) {
   constexpr std::int64_t most = std::int64_t{2} << 20;  // floats
   const auto first = std::dynamic_pointer_cast<nn::Conv2dImpl>(layers->ptr(0));

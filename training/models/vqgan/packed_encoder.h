@@ -1,4 +1,4 @@
-// The encoder of pictures of a model that is only asked, on the CPU. Private to training/models.
+// A faster image encoder for inference on the CPU. Private to training/models.
 #pragma once
 
 #include <millrace/training/models/quantizers/quantizer.h>
@@ -11,17 +11,18 @@
 
 namespace millrace {
 
-// Pictures to codes, the same that the layers and the quantizer give, sooner: weights of
-// convolutions are brought into the order of their kernels once instead of at every call,
-// activations are part of the convolution before them, and pictures have their channels last. Such
-// sums are rounded in another order; so where a code is chosen by so little that this could matter,
-// all pictures go through the layers as they are. What they learn afterwards does not count.
+// Encodes pictures to the same codes as the layers and the quantizer, but faster: convolution
+// weights are packed once instead of at every call, activations are fused into the convolution
+// before them, and tensors are channels-last. This changes the order of floating-point sums. If any
+// vector lies so close to the boundary between two codes that rounding could change its code, the
+// whole batch is encoded again by the original layers. Weights are packed at the first call for
+// each input size; later training is not seen.
 class PackedEncoder {
  public:
   using Quantize = std::function<ChosenCodes(const torch::Tensor& features)>;
   PackedEncoder(const torch::nn::Sequential& layers, Quantize quantize);
 
-  // Without gradients, in eval mode; from several threads at once.
+  // Call without gradients and with the model in eval mode. Thread-safe.
   torch::Tensor operator()(const torch::Tensor& pictures) const;
 
  private:

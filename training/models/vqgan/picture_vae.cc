@@ -20,7 +20,7 @@ torch::Tensor gradient(const torch::Tensor& of, const torch::Tensor& by,
       /*retain_graph=*/true)[0];
 }
 
-// d logits / d pictures, differentiable
+// d logits / d pictures; the result is differentiable again.
 torch::Tensor slope_by_autograd(const torch::Tensor& pictures, const torch::Tensor& logits) {
   return torch::autograd::grad({logits}, {pictures}, {torch::ones_like(logits)},
                                /*retain_graph=*/true, /*create_graph=*/true)[0];
@@ -52,16 +52,16 @@ torch::Tensor PictureVaeImpl::reconstruction_loss(const torch::Tensor& fake,
 torch::Tensor PictureVaeImpl::perceptual_loss(const torch::Tensor& fake,
                                               const torch::Tensor& real) const {
   if (!perceptual_net_) return torch::zeros({}, fake.options());
-  // The network knows three colours; grey is repeated.
+  // The network expects three channels; a grey channel is repeated.
   auto features = [&](const torch::Tensor& x) {
     return perceptual_net_(x.size(1) == 1 ? x.expand({-1, 3, -1, -1}) : x);
   };
-  torch::Tensor wanted;
+  torch::Tensor target;
   {
     torch::NoGradGuard no_grad;
-    wanted = features(real);
+    target = features(real);
   }
-  return F::mse_loss(wanted, features(fake));
+  return F::mse_loss(target, features(fake));
 }
 
 torch::Tensor PictureVaeImpl::adversarial_loss(const torch::Tensor& pictures) {
@@ -85,7 +85,8 @@ GeneratorLoss PictureVaeImpl::generator_loss(const torch::Tensor& pictures,
   loss.graph.roots = {reconstruction};
   loss.graph.gradients = {torch::ones_like(reconstruction)};
   if (!losses_.use_vgg_and_gan) {
-    // The package leaves the quantizer's loss out; then nothing keeps features near codes.
+    // The Python package omits the quantizer's loss here, so nothing keeps features near their
+    // codes.
     loss.total = loss.reconstruction;
     if (options.as_in_python) return loss;
     loss.total = loss.total + loss.quantizer;
@@ -93,7 +94,8 @@ GeneratorLoss PictureVaeImpl::generator_loss(const torch::Tensor& pictures,
     return loss;
   }
 
-  // From here on the losses see a leaf; what they say of it is handed on to the real graph.
+  // The losses below see a detached leaf. Their gradients are passed on to the reconstruction's
+  // graph in GeneratorLoss::backward().
   torch::Tensor leaf = loss.pictures.clone().requires_grad_();
   const torch::Tensor perceptual = perceptual_loss(leaf, pictures);
   const torch::Tensor adversarial = adversarial_loss(leaf);
@@ -161,8 +163,8 @@ void GeneratorLoss::backward(double scale) {
   torch::autograd::backward(graph.roots, graph.gradients);
   for (auto& [parameter, gradient] : graph.discriminator) {
     const torch::Tensor scaled = gradient * scale;
-    torch::Tensor& there = parameter.mutable_grad();
-    there = there.defined() ? there + scaled : scaled;
+    torch::Tensor& accumulated = parameter.mutable_grad();
+    accumulated = accumulated.defined() ? accumulated + scaled : scaled;
   }
   graph = {};
 }

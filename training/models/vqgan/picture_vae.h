@@ -1,5 +1,5 @@
-// What the VQGAN-VAEs of Muse and of NUWA have in common: the losses of an autoencoder of pictures
-// that is trained against a discriminator, and beside a perceptual network if there is one.
+// Common base of Muse's and NUWA's VQGAN-VAEs: the losses of an image autoencoder that is trained
+// against a discriminator and, optionally, with a perceptual network.
 #pragma once
 
 #include <millrace/training/models/module/random_source.h>
@@ -18,35 +18,38 @@ namespace millrace {
 
 class DiscriminatorImpl;
 
-// Pictures [batch, 3, height, width] to features whose distance is the perceptual loss.
+// Maps pictures [batch, 3, height, width] to features; the perceptual loss is the distance of
+// features.
 using PerceptualNet = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// The generator's loss, ready to be propagated. The discriminator and the perceptual network are
-// run backward once, when the loss is made, and only down to the picture: Python runs both twice.
+// The generator's loss, ready for backward(). The discriminator and the perceptual network run
+// backward once, while the loss is computed, and only down to the picture. The Python package runs
+// both backward twice.
 struct GeneratorLoss {
-  torch::Tensor total;           // the value, without a graph
-  torch::Tensor reconstruction;  // parts of it, likewise
+  torch::Tensor total;           // detached
+  torch::Tensor reconstruction;  // parts of the total, detached
   torch::Tensor perceptual, adversarial, adaptive_weight, quantizer;
-  torch::Tensor pictures;  // as reconstructed, without a graph
-  // Adds `scale` times the gradients to the parameters. Once.
+  torch::Tensor pictures;  // the reconstruction, detached
+  // Adds `scale` times the gradients to the parameters. May be called once.
   void backward(double scale = 1);
 
   struct Graph {
     std::vector<torch::Tensor> roots;
     std::vector<torch::Tensor> gradients;  // of the total with respect to each root
-    // Of the discriminator, if asked for: parameter and gradient.
+    // Discriminator parameters and their gradients, if requested.
     std::vector<std::pair<torch::Tensor, torch::Tensor>> discriminator;
   };
   Graph graph;
 };
 
 struct GeneratorOptions {
-  // Times the adaptive weight of the adversarial loss.
+  // Multiplies the adaptive weight of the adversarial loss.
   double adversarial_weight = 1;
-  // Also gather the discriminator's gradients, as Python does and throws away.
+  // Also compute the discriminator's gradients, which the Python trainer computes and discards.
   bool discriminator_gradients = false;
-  // Python's own order of operations: twice as much work behind the picture, but the same numbers
-  // to the last bit (and the discriminator's gradients).
+  // Reference path: operations in the order of the Python package. The backward pass behind the
+  // picture costs twice as much, but results are bit-exact (the discriminator's gradients
+  // included).
   bool as_in_python = false;
 };
 
@@ -64,20 +67,20 @@ struct PictureLosses {
 
 class PictureVaeImpl : public torch::nn::Module {
  public:
-  // Without one there is no perceptual loss, and the adversarial loss is weighed against the
-  // reconstruction instead.
+  // Without a perceptual network there is no perceptual loss, and the adaptive weight balances the
+  // adversarial loss against the reconstruction loss instead.
   void set_perceptual_net(PerceptualNet net) { perceptual_net_ = std::move(net); }
   virtual void set_draws(std::shared_ptr<Draws> /*draws*/) {}
-  // Codebook statistics are then over all ranks.
+  // Codebook statistics are summed over these ranks.
   virtual void set_ranks(const CodebookRanks& ranks) = 0;
   // The constructor arguments.
   virtual std::string config_json() const = 0;
 
-  // Throws an Error that names the size if the model cannot take such pictures.
+  // Throws an Error that names the size if the model cannot take pictures of this shape.
   virtual void check_pictures(const torch::Tensor& pictures) const = 0;
   virtual Quantized encode(const torch::Tensor& pictures) = 0;
-  // Pictures to indices, of a model in eval mode that is only asked: quicker than encode() on a
-  // CPU, and from several threads at once. What is learnt afterwards does not count.
+  // Returns a function from pictures to indices, for a model in eval mode. On a CPU it is faster
+  // than encode(). It is thread-safe. Later training is not seen.
   virtual std::function<torch::Tensor(const torch::Tensor&)> packed_encoder() const = 0;
   virtual torch::Tensor decode(const torch::Tensor& features) = 0;
   torch::Tensor reconstruct(const torch::Tensor& pictures);
@@ -86,27 +89,29 @@ class PictureVaeImpl : public torch::nn::Module {
   torch::Tensor adversarial_loss(const torch::Tensor& pictures);
 
   GeneratorLoss generator_loss(const torch::Tensor& pictures, const GeneratorOptions& options = {});
-  // A scalar with a graph that reaches the discriminator alone.
+  // A scalar whose graph reaches only the discriminator.
   torch::Tensor discriminator_loss(const torch::Tensor& pictures,
                                    const DiscriminatorOptions& options = {});
 
   bool has_discriminator() const { return discriminator_ != nullptr; }
-  // All but the discriminator's.
+  // All parameters except the discriminator's.
   std::vector<torch::Tensor> generator_parameters() const;
   std::vector<torch::Tensor> discriminator_parameters() const;
 
  protected:
-  // Registers it as "discr". `dims`: of its first layer, and of each that halves the sides.
+  // Registers the discriminator as "discr". `dims`: channels of its first layer and of each
+  // downsampling layer.
   void make_discriminator(std::int64_t channels, const std::vector<std::int64_t>& dims);
-  // Of the last convolution, whose gradient weighs the losses against each other.
+  // Weight of the last convolution. The adaptive weight is computed from gradients with respect to
+  // it.
   virtual torch::Tensor last_weight() const = 0;
-  // One norm over the other, which may be zero.
+  // norm / other; each VAE has its own guard against other == 0.
   virtual torch::Tensor ratio(const torch::Tensor& norm, const torch::Tensor& other) const = 0;
 
   PictureLosses losses_{};
 
  private:
-  // One graph of everything, propagated as a whole.
+  // Reference path: one graph for all losses.
   GeneratorLoss generator_loss_as_in_python(const torch::Tensor& pictures,
                                             const GeneratorOptions& options);
 

@@ -12,7 +12,7 @@ namespace millrace {
 
 namespace {
 
-// Places of the convolutions in torchvision's `features`, and whether a pooling follows.
+// Indices of the convolutions in torchvision's `features`, and whether max pooling follows.
 constexpr std::array<std::pair<int, bool>, 13> places{{{0, false},
                                                        {2, true},
                                                        {5, false},
@@ -26,7 +26,7 @@ constexpr std::array<std::pair<int, bool>, 13> places{{{0, false},
                                                        {24, false},
                                                        {26, false},
                                                        {28, true}}};
-constexpr std::int64_t pooled = 7;  // a side of what the convolutions' output is averaged to
+constexpr std::int64_t pooled = 7;  // side of the pooled feature map
 
 }  // namespace
 
@@ -49,9 +49,10 @@ Vgg16::Vgg16(const NamedTensors& tensors, const std::string& source) {
         (dims != 4 || (found->second.size(2) == 3 && found->second.size(3) == 3));
     if (!fits) {
       throw Error(
-          c10::str(found == by_name.end() ? "has no tensor '" : "does not fit VGG16: '", name, "'"))
+          c10::str(found == by_name.end() ? "has no tensor '" : "has the wrong shape for VGG16: '",
+                   name, "'"))
           .at(source)
-          .hint("It must be the state_dict of torchvision's vgg16");
+          .hint("The file must be the state_dict of torchvision's vgg16");
     }
     return found->second.detach().to(torch::kFloat32);
   };

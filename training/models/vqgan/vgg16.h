@@ -1,6 +1,6 @@
-// VGG16 as the measure of how alike two pictures look: torchvision's network up to the second
-// fully connected layer, as muse-maskgit-pytorch cuts it. Frozen, and without dropout, which in the
-// package makes the loss of two equal pictures differ from 0.
+// VGG16 as a perceptual network: torchvision's model up to the second fully connected layer, as in
+// muse-maskgit-pytorch. Frozen and without dropout; the Python package leaves dropout on, so there
+// two equal pictures have a loss above 0.
 //
 //   model->set_perceptual_net(Vgg16::from_file("vgg16.pt"));
 #pragma once
@@ -18,7 +18,8 @@ class Vgg16 {
   // A state_dict with torchvision's names, e.g. made in Python by
   //   torch.save(torchvision.models.vgg16(weights="DEFAULT").state_dict(), "vgg16.pt")
   static Vgg16 from_file(const std::filesystem::path& path);
-  // Throws an Error with `source` that names the first tensor that is missing or does not fit.
+  // Throws an Error with `source` that names the first tensor that is missing or has the wrong
+  // shape.
   Vgg16(const NamedTensors& tensors, const std::string& source);
 
   // [batch, 3, height, width] to [batch, features]

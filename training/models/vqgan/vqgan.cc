@@ -43,13 +43,13 @@ void VqganImpl::set_ranks(const CodebookRanks& ranks) {
 void VqganImpl::check_pictures(const torch::Tensor& pictures) const {
   auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
   if (pictures.dim() != 4 || pictures.size(1) != config_.channels) {
-    refuse(c10::str("the VQGAN takes [batch, ", config_.channels, ", height, width], but got ",
-                    pictures.sizes()));
+    refuse(c10::str("the VQGAN expects pictures of shape [batch, ", config_.channels,
+                    ", height, width], but got ", pictures.sizes()));
   }
   for (std::int64_t side : {pictures.size(2), pictures.size(3)}) {
     if (side % config_.divisor() != 0) {
-      refuse(c10::str("the sides of a picture must be multiples of ", config_.divisor(),
-                      " (2 to the ", config_.layers, " layers), but one is ", side));
+      refuse(c10::str("height and width must be multiples of ", config_.divisor(), " (2 to the ",
+                      config_.layers, " layers), but one is ", side));
     }
   }
 }

@@ -1,5 +1,6 @@
-// The VQGAN-VAE of Muse, as muse-maskgit-pytorch 0.3.5 has it: pictures to codes and back, trained
-// against a discriminator. Parameter names, defaults and arithmetic are the package's.
+// The VQGAN-VAE of Muse, equal to muse-maskgit-pytorch 0.3.5: encodes images as codes, decodes
+// codes to images, and is trained against a discriminator. Parameter names, defaults and arithmetic
+// are the package's.
 //
 //   Vqgan model(VqganConfig{.dim = 64, .layers = 3, .codebook_size = 1024});
 //   GeneratorLoss loss = model->generator_loss(images);      // [batch, 3, 128, 128] in [0, 1]

@@ -40,7 +40,7 @@ void take_lfq(const json& object, LfqOptions& lfq) {
 VqganConfig VqganConfig::from_json(const std::string& text) {
   const json object = json::parse(text, nullptr, false);
   if (!object.is_object())
-    throw Error("the configuration is no JSON object").kind(ErrorKind::usage);
+    throw Error("the configuration is not a JSON object").kind(ErrorKind::usage);
   VqganConfig config;
   Arguments a(object, ""), encdec(object, "encdec_"), vq(object, "");
   a.take("dim", config.dim);
@@ -57,10 +57,10 @@ VqganConfig VqganConfig::from_json(const std::string& text) {
   encdec.take("resnet_groups", config.resnet_groups);
   encdec.take("first_conv_kernel_size", config.first_conv_kernel_size);
   if (auto given = object.find("lfq_kwargs"); given != object.end()) {
-    config.lfq = {};  // as in Python, they replace the default ones
+    config.lfq = {};  // as in the package, given arguments replace all of the model's defaults
     take_lfq(*given, config.lfq);
   }
-  // Likewise, and in Python even if none is given: the quantizer's own defaults are left.
+  // The package drops the model's defaults even if vq_kwargs is absent; the quantizer's own remain.
   config.vq = {};
   if (auto given = object.find("vq_kwargs"); given != object.end()) {
     Arguments whole(*given, "");
@@ -120,24 +120,25 @@ std::string VqganConfig::to_json() const {
 
 void VqganConfig::check() const {
   auto refuse = [](const std::string& why) { throw Error(why).kind(ErrorKind::usage); };
-  if (dim < 1) refuse("the VQGAN needs its dim");
-  if (layers < 1 || layers > 16) refuse(c10::str("layers must be 1 to 16, but are ", layers));
+  if (dim < 1) refuse(c10::str("dim must be at least 1, but is ", dim));
+  if (layers < 1 || layers > 16) refuse(c10::str("layers must be 1 to 16, but is ", layers));
   if (discr_layers < 0 || discr_layers > 16) {
-    refuse(c10::str("discr_layers must be 0 to 16, but are ", discr_layers));
+    refuse(c10::str("discr_layers must be 0 to 16, but is ", discr_layers));
   }
-  if (channels < 1) refuse(c10::str("channels must be at least 1, but are ", channels));
+  if (channels < 1) refuse(c10::str("channels must be at least 1, but is ", channels));
   if (resnet_groups < 1 || dim % resnet_groups != 0) {
-    refuse(c10::str("dim must be a multiple of ", resnet_groups, " (the groups), but is ", dim));
+    refuse(c10::str("dim must be a multiple of ", resnet_groups, " (resnet_groups), but is ", dim));
   }
   if (use_vgg_and_gan && discr_layers > 0 && dim % 16 != 0) {
     refuse(c10::str("dim must be a multiple of 16 for the discriminator, but is ", dim));
   }
   if (!layer_mults.empty() && static_cast<std::int64_t>(layer_mults.size()) != layers) {
-    refuse(c10::str("there must be ", layers, " layer_mults, but there are ", layer_mults.size()));
+    refuse(c10::str("layer_mults must have ", layers, " values, one per layer, but has ",
+                    layer_mults.size()));
   }
   if (num_resnet_blocks.size() != 1 &&
       static_cast<std::int64_t>(num_resnet_blocks.size()) != layers) {
-    refuse(c10::str("num_resnet_blocks must be one number or ", layers, ", but are ",
+    refuse(c10::str("num_resnet_blocks must have 1 or ", layers, " values, but has ",
                     num_resnet_blocks.size()));
   }
 }

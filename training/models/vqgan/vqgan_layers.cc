@@ -48,10 +48,10 @@ nn::ConvTranspose2d upsample(std::int64_t in, std::int64_t out) {
 
 }  // namespace
 
-// Layers are made in the order in which Python makes them, so that the same seed gives the same
+// Layers are constructed in the order of the Python package: the same seed gives the same initial
 // weights.
 EncoderDecoderImpl::EncoderDecoderImpl(const VqganConfig& config) {
-  std::vector<nn::AnyModule> encoders, decoders;  // the latter from the last to the first
+  std::vector<nn::AnyModule> encoders, decoders;  // decoders: from the last layer to the first
   std::int64_t in = config.dim;
   const std::vector<std::int64_t> dims = config.layer_dims();
   const std::vector<std::int64_t> blocks = config.blocks_per_layer();
@@ -97,7 +97,7 @@ DiscriminatorImpl::DiscriminatorImpl(std::int64_t channels, const std::vector<st
 
 namespace {
 
-// The gradient that a group norm hands on, as a differentiable function of all that it depends on.
+// Backward pass of a group norm, written as a differentiable function of its inputs.
 torch::Tensor through_norm(const torch::Tensor& gradient, const torch::Tensor& input,
                            const nn::GroupNorm& norm) {
   const std::int64_t batch = input.size(0), groups = norm->options.num_groups();
@@ -110,13 +110,14 @@ torch::Tensor through_norm(const torch::Tensor& gradient, const torch::Tensor& i
   return ((g - g.mean(-1, true) - unit * along) * inverse).reshape(input.sizes());
 }
 
-// The gradient that a convolution hands on to an input of that size.
+// Backward pass of a convolution: the gradient for an input of size `input`.
 torch::Tensor through_conv(const torch::Tensor& gradient, c10::IntArrayRef input,
                            const nn::Conv2d& conv) {
   const auto& o = conv->options;
   const std::int64_t stride = o.stride()->at(0), kernel = o.kernel_size()->at(0);
   const std::int64_t padding = std::get<torch::ExpandingArray<2>>(o.padding())->at(0);
-  auto missing = [&](std::size_t side) {  // what the division by the stride has cut off
+  // output_padding: the rows or columns lost to rounding in the strided forward pass
+  auto missing = [&](std::size_t side) {
     const std::int64_t least =
         (gradient.size(static_cast<std::int64_t>(side)) - 1) * stride - 2 * padding + kernel;
     return input[side] - least;

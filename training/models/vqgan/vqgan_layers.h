@@ -1,5 +1,5 @@
-// The networks inside the VQGAN-VAE: the convolutional encoder and decoder, and the discriminator
-// that looks at patches. Private to training/models.
+// The networks of the VQGAN-VAE: convolutional encoder and decoder, and the patch discriminator.
+// Private to training/models.
 #pragma once
 
 #include <millrace/training/models/vqgan/vqgan_config.h>
@@ -17,8 +17,8 @@ torch::nn::Conv2d conv(std::int64_t in, std::int64_t out, std::int64_t kernel,
                        std::int64_t padding = 0, std::int64_t stride = 1);
 torch::nn::LeakyReLU leaky();
 
-// A convolution, perhaps a norm, and the activation: "0", "1" and so on, as in a Sequential.
-// LibTorch's own Sequential cannot stand inside another.
+// A convolution, an optional norm and the activation, registered as "0", "1", ... as in a
+// Sequential. LibTorch's Sequential cannot be nested in another Sequential.
 class ConvBlockImpl : public torch::nn::Module {
  public:
   explicit ConvBlockImpl(torch::nn::Sequential parts);
@@ -26,7 +26,8 @@ class ConvBlockImpl : public torch::nn::Module {
   const torch::nn::Sequential& parts() const { return parts_; }
 
  private:
-  torch::nn::Sequential parts_;  // not registered itself: its name would come between
+  // Not registered, because its name would become part of the parameter names.
+  torch::nn::Sequential parts_;
 };
 TORCH_MODULE(ConvBlock);
 
@@ -52,7 +53,8 @@ class EncoderDecoderImpl : public torch::nn::Module {
   torch::Tensor encode(const torch::Tensor& image) { return encoders_->forward(image); }
   const torch::nn::Sequential& encoders() const { return encoders_; }
   torch::Tensor decode(const torch::Tensor& features) { return decoders_->forward(features); }
-  // Of the last convolution, whose gradient weighs the losses against each other.
+  // Weight of the last convolution. The adaptive weight is computed from gradients with respect to
+  // it.
   torch::Tensor last_weight() const { return last_->weight; }
 
  private:
@@ -63,7 +65,7 @@ TORCH_MODULE(EncoderDecoder);
 
 class DiscriminatorImpl : public torch::nn::Module {
  public:
-  // `dims`: of the first layer, and of each that halves the sides.
+  // `dims`: channels of the first layer and of each downsampling layer.
   DiscriminatorImpl(std::int64_t channels, const std::vector<std::int64_t>& dims);
 
   torch::Tensor forward(const torch::Tensor& image) {
@@ -72,16 +74,16 @@ class DiscriminatorImpl : public torch::nn::Module {
 
   struct Slope {
     torch::Tensor logits;
-    torch::Tensor gradient;  // of the sum of the logits by the image, differentiable itself
+    torch::Tensor gradient;  // d sum(logits) / d image, itself differentiable
   };
-  // Note [gradient penalty]: autograd can differentiate its own backward pass, but for a
-  // convolution it then takes the whole picture for a kernel, which is many times slower than all
-  // the rest. Here the backward pass is written as a forward pass, of transposed convolutions,
-  // whose own backward pass is an ordinary one.
+  // Note [gradient penalty]: autograd can differentiate its own backward pass, but the double
+  // backward of a convolution uses the whole picture as a kernel, which takes many times longer
+  // than everything else. Here the backward pass is written as a forward pass of transposed
+  // convolutions, whose backward pass is an ordinary one.
   Slope slope(const torch::Tensor& image);
 
  private:
-  // A convolution, perhaps a norm, perhaps the activation.
+  // A convolution, an optional norm and an optional activation.
   struct Layer {
     torch::nn::Conv2d conv;
     torch::nn::GroupNorm norm{nullptr};
@@ -89,7 +91,7 @@ class DiscriminatorImpl : public torch::nn::Module {
   };
 
   torch::nn::Sequential layers_, to_logits_;
-  std::vector<Layer> all_;  // the same, in their order
+  std::vector<Layer> all_;  // the layers above, in forward order
 };
 TORCH_MODULE(Discriminator);
 

@@ -33,12 +33,14 @@ VqganStage::VqganStage(std::shared_ptr<PictureVaeImpl> model,
       model_(std::move(model)),
       average_(std::move(average)),
       generator_(model_->generator_parameters(), optimizer_options()) {
-  model_->to(options.device);  // the parameters stay the same objects
+  model_->to(options.device);  // in place: the optimizer's parameters stay valid
   average_->to(options.device);
   if (model_->has_discriminator()) {
     discriminator_.emplace(model_->discriminator_parameters(), optimizer_options());
     if (options.vgg.empty()) {
-      log(LogLevel::info, "no perceptual loss: no VGG16 weights are given (--vgg vgg16.pt)");
+      log(LogLevel::info,
+          "training without a perceptual loss, because no VGG16 weights are given (--vgg "
+          "vgg16.pt)");
     } else {
       Vgg16 vgg = Vgg16::from_file(options.vgg);
       vgg.to(options.device);
@@ -50,7 +52,7 @@ VqganStage::VqganStage(std::shared_ptr<PictureVaeImpl> model,
 }
 
 void VqganStage::join(RankGroup& ranks) {
-  // The average's codebook is copied from the model's, never fed.
+  // The averaged model's codebook is copied from the model, never updated from features.
   model_->set_ranks({.rank = ranks.rank(),
                      .world = ranks.world(),
                      .sum = [&ranks](torch::Tensor& tensor) { ranks.sum(tensor); }});
@@ -63,8 +65,8 @@ OptimizerOptions VqganStage::optimizer_options() const {
 }
 
 double VqganStage::adversarial_weight(std::int64_t step) const {
-  // Beside the reconstruction alone, as much again from a discriminator that knows little yet keeps
-  // a model from learning anything.
+  // Without a perceptual loss, a factor of 1 lets an untrained discriminator dominate and the model
+  // learns nothing.
   constexpr double beside_reconstruction = 0.1;
   if (step < options_.discr_start_step) return 0;
   return options_.adversarial_weight.value_or(options_.vgg.empty() ? beside_reconstruction : 1.0);

@@ -1,5 +1,5 @@
-// Trains a VQGAN-VAE, Muse's or NUWA's: a generator phase and a discriminator phase, each with
-// batches of its own, as the trainer in Python takes them.
+// Trains Muse's or NUWA's VQGAN-VAE: a generator phase and a discriminator phase. As in the Python
+// trainer, each phase reads its own batches.
 //
 //   VqganStage stage(VqganConfig{.dim = 64, .codebook_size = 1024}, {.lr = 3e-4});
 #pragma once
@@ -17,19 +17,19 @@ namespace millrace {
 
 struct VqganStageOptions {
   OptimizerOptions optimizer{.lr = 3e-4};
-  double max_grad_norm = 0;                   // of the generator; 0: not clipped
-  double discr_max_grad_norm = 0;             // of the discriminator
-  std::int64_t apply_grad_penalty_every = 4;  // steps; 0: never
-  // How much of the adversarial loss there is, beside the loss that it is weighed against; by
-  // default 1 beside the perceptual loss, as in Python, and less beside the reconstruction alone.
+  double max_grad_norm = 0;                   // generator; 0 disables clipping
+  double discr_max_grad_norm = 0;             // discriminator; 0 disables clipping
+  std::int64_t apply_grad_penalty_every = 4;  // in steps; 0 disables the penalty
+  // Factor of the adversarial loss, on top of the adaptive weight. Default: 1 with a perceptual
+  // loss, as in the Python trainer; 0.1 without.
   std::optional<double> adversarial_weight{};
-  std::int64_t discr_start_step = 0;  // until then there is none of it
-  std::filesystem::path vgg{};        // VGG16's weights; empty: no perceptual loss
-  // Of the batch: float32 in [0, 1], [rows, channels, height, width], or with frames before the
-  // height, each of which is a picture.
+  std::int64_t discr_start_step = 0;  // first step with an adversarial loss
+  std::filesystem::path vgg{};        // VGG16 weights; empty: no perceptual loss
+  // Batch field: float32 in [0, 1], [rows, channels, height, width], or [rows, channels, frames,
+  // height, width], where every frame is one picture.
   std::string field = "image";
-  // As the trainer in Python does it: the gradient penalty in every step (NUWA's: in none), and
-  // every operation in its order, so that sums round as its sums do.
+  // Reproduces the Python trainer: gradient penalty in every step (NUWA: in no step), and
+  // operations in the order of the Python package, so results are rounded the same way.
   bool compat = false;
   torch::Device device = torch::kCPU;
 };
@@ -45,9 +45,9 @@ class VqganStage : public Stage {
   void join(RankGroup& ranks) override;
   Logs backward(const Batch& batch, const MicroStep& micro) override;
   Logs validate(const Batch& batch, bool average) override;
-  // "<step>" and "<step>.ema": each picture beside its reconstruction.
+  // Samples "<step>" and "<step>.ema": input and reconstruction, side by side.
   Samples sample(const Batch& batch, std::int64_t step, bool average) override;
-  // vae.<step>.pt and vae.<step>.ema.pt
+  // Files vae.<step>.pt and vae.<step>.ema.pt.
   std::vector<std::pair<std::string, Value>> weights(std::int64_t step, const Value& ema) override;
   std::string config() const override { return model_->config_json(); }
 
