@@ -13,7 +13,7 @@ OptimizerKind optimizer_kind(std::string_view name) {
   if (name == "adam") return OptimizerKind::adam;
   if (name == "adamw") return OptimizerKind::adamw;
   if (name == "lion") return OptimizerKind::lion;
-  throw Error(c10::str("there is no optimizer '", name, "'; there are adam, adamw and lion"))
+  throw Error(c10::str("unknown optimizer '", name, "'; choose adam, adamw or lion"))
       .kind(ErrorKind::usage);
 }
 
