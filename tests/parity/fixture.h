@@ -1,7 +1,7 @@
-// A parity fixture: what a Python model was given, and what it made of it. One flat dictionary,
-// saved by torch.save: `model` and `config` (text), and tensors under param/ buffer/ input/ output/
-// loss/ grad/<tag>/ rand/ buffer_after/. Fixtures of our own also hold optimizer steps: step/config
-// (text), step/input/<i>, step/loss/<i>.<part> and step/after/<name>.
+// A parity fixture: the inputs and outputs of a Python model. It is a flat dictionary written by
+// torch.save, with `model` and `config` (text) and tensors under param/ buffer/ input/ output/
+// loss/ grad/<tag>/ rand/ buffer_after/. Fixtures made by our own scripts also hold optimizer
+// steps: step/config (text), step/input/<i>, step/loss/<i>.<part> and step/after/<name>.
 #pragma once
 
 #include <millrace/training/checkpoint/value.h>
@@ -22,9 +22,9 @@ class Fixture {
   const std::string& text(const std::string& key) const { return all_[key].as_string(); }
   bool has(const std::string& key) const { return all_.as_dict().contains(key); }
   const torch::Tensor& tensor(const std::string& key) const { return all_[key].as_tensor(); }
-  // Everything whose name begins with `prefix`, under the rest of its name.
+  // All tensors whose name starts with `prefix`; the prefix is removed from the names.
   NamedTensors with(const std::string& prefix) const;
-  // The recorded random draws under `prefix`, in their order.
+  // The recorded random numbers under `prefix`, in the order in which Python drew them.
   std::shared_ptr<Draws> draws(const std::string& prefix = "rand/") const;
 
  private:

@@ -1,4 +1,4 @@
-// A fixture's parameters and buffers into a model.
+// Copies a fixture's parameters and buffers into a model.
 #pragma once
 
 #include "tests/parity/fixture.h"
@@ -11,7 +11,7 @@
 
 namespace millrace {
 
-// `perceptual`: how the names of the perceptual net begin, which is not part of our models.
+// `perceptual`: name prefix of the perceptual network, which is not part of our models.
 inline void load_weights(const Fixture& fixture, torch::nn::Module& model,
                          const std::string& perceptual) {
   NamedTensors parameters = parameter_tensors(model);

@@ -13,7 +13,7 @@ namespace {
 
 MeshAutoencoderConfig config_of(const Fixture& fixture) {
   MeshAutoencoderConfig config = MeshAutoencoderConfig::from_json(fixture.config());
-  config.compat = true;  // the package made the fixture, faults and all
+  config.compat = true;  // the fixture has the bugs of the package
   return config;
 }
 
@@ -29,8 +29,8 @@ class Run {
   Run(const Fixture& fixture, Report& report)
       : fixture_(fixture), report_(report), model_(config_of(fixture)) {}
 
-  // Every sum in Python's order; or as it trains, where `faces_at_once` 1 makes every mesh a group
-  // of its own.
+  // `reference`: operations in the order of the Python package; otherwise as in training, where
+  // `faces_at_once` 1 puts every mesh into a group of its own.
   void loss(const std::string& tag, bool reference, std::int64_t faces_at_once = 1 << 20) {
     begin(fixture_.draws());
     model_->set_reference(reference);
@@ -53,7 +53,7 @@ class Run {
     for (const auto& [name, tensor] : after) ours.emplace_back(name, model_->named_buffers()[name]);
     report_.tensors(tag + " buffers", ours, after);
     if (draws_->left() > 0) {
-      report_.failure(std::to_string(draws_->left()) + " draws were not used");
+      report_.failure(std::to_string(draws_->left()) + " recorded random numbers were not used");
     }
   }
 
@@ -65,7 +65,8 @@ class Run {
         model_->named_buffers()[name].copy_(tensor);
       }
     }
-    // Where two codes are the same vector, or almost, rounding decides between them.
+    // If two codes are almost the same vector, rounding decides between them, so the order of
+    // operations must be that of the package.
     model_->set_reference(true);
     const torch::Tensor wanted = fixture_.tensor("output/codes");
     report_.output("codes", model_->tokenize(meshes_), wanted);
@@ -106,7 +107,7 @@ class Run {
       optimizer.step();
       optimizer.zero_grad();
     }
-    // Adam moves a parameter without a gradient by the sign of its rounding errors.
+    // If a gradient is only rounding error, Adam's step is the sign of that error: not comparable.
     const std::set<std::string> aimless =
         zero_gradients(fixture_.with("grad/ae/"), 10 * report_.tolerance().zero);
     auto moved = [&](NamedTensors tensors) {
@@ -123,10 +124,10 @@ class Run {
     model_->zero_grad(/*set_to_none=*/true);
     draws_ = std::move(draws);
     model_->set_draws(draws_);
-    // Fixtures that do not say how they were made: outside training the quantizers have no loss.
-    const torch::Tensor& tells = fixture_.has("input/train") ? fixture_.tensor("input/train")
-                                                             : fixture_.tensor("loss/ae.commit");
-    model_->train(tells.item<double>() != 0);
+    // A fixture without input/train was made in training mode if its quantizers have a loss.
+    const torch::Tensor& training = fixture_.has("input/train") ? fixture_.tensor("input/train")
+                                                                : fixture_.tensor("loss/ae.commit");
+    model_->train(training.item<double>() != 0);
   }
 
   const Fixture& fixture_;

@@ -35,8 +35,8 @@ class Run {
       : fixture_(fixture),
         report_(report),
         as_in_python_(config_of(fixture, true)),
-        mended_(config_of(fixture, false)) {
-    for (MeshTransformer model : {as_in_python_, mended_}) {
+        fixed_(config_of(fixture, false)) {
+    for (MeshTransformer model : {as_in_python_, fixed_}) {
       load_weights(fixture_, *model, "autoencoder.");
       model->set_draws(draws_);
     }
@@ -44,27 +44,27 @@ class Run {
     if (fixture.has("input/text_embeds")) text_ = fixture.tensor("input/text_embeds");
   }
 
-  // In training mode, in the order in which the fixture drew what texts to drop.
+  // In training mode. The losses are in the order in which Python drew the dropped texts.
   void losses() {
     loss_of("codes", as_in_python_);
-    loss_of("mended", mended_);
+    loss_of("mended", fixed_);  // the fixture's name for it
     if (draws_->left() > 0) {
-      report_.failure(std::to_string(draws_->left()) + " draws were not used");
+      report_.failure(std::to_string(draws_->left()) + " recorded random numbers were not used");
     }
   }
 
   void outside_training() {
     torch::NoGradGuard no_grad;
     as_in_python_->eval();
-    mended_->eval();
+    fixed_->eval();
     report_.loss("eval", as_in_python_->loss(codes_, text_), fixture_.tensor("loss/eval"));
     const torch::Tensor logits = fixture_.tensor("output/logits");
     const torch::Tensor some = codes_.slice(1, 0, logits.size(1) - 1).clamp_min(0);
     report_.output("logits", as_in_python_->logits(some, text_), logits);
-    report_.output("logits, mended", mended_->logits(some, text_), logits);
+    report_.output("logits, fixed", fixed_->logits(some, text_), logits);
   }
 
-  // Token for token, with and without the cache.
+  // Every token must be equal, with and without the KV cache.
   void generation() {
     for (const auto& [name, wanted] : fixture_.with("output/made.")) {
       MeshGenerateOptions options{.temperature = 0, .text_embeds = text_};
@@ -74,8 +74,8 @@ class Run {
       if (name == "guided") options.cond_scale = 2.5;
       for (const bool cached : {true, false}) {
         options.cache_kv = cached;
-        const std::string what = "made from " + name + (cached ? "" : ", without cache");
-        compare_codes(what, mended_->generate(options), wanted);
+        const std::string what = "generated from " + name + (cached ? "" : ", without cache");
+        compare_codes(what, fixed_->generate(options), wanted);
         compare_codes(what + ", as in Python", as_in_python_->generate(options), wanted);
       }
     }
@@ -102,7 +102,7 @@ class Run {
       optimizer.clip(config.at("max_norm"));
       optimizer.step();
     }
-    // Adam moves a parameter without a gradient by the sign of its rounding errors.
+    // If a gradient is only rounding error, Adam's step is the sign of that error: not comparable.
     const std::set<std::string> aimless =
         zero_gradients(fixture_.with("grad/codes/"), 10 * report_.tolerance().zero);
     auto moved = [&](NamedTensors tensors) {
@@ -135,7 +135,7 @@ class Run {
 
   const Fixture& fixture_;
   Report& report_;
-  MeshTransformer as_in_python_, mended_;
+  MeshTransformer as_in_python_, fixed_;  // with and without the bugs of the package
   std::shared_ptr<Draws> draws_ = fixture_.draws();
   torch::Tensor codes_, text_;
 };

@@ -1,5 +1,5 @@
-// One function a model: builds it from the fixture, runs every tag, and reports. A new model adds a
-// function here and its name in parity_check.cc.
+// One function per model: builds the model from the fixture, runs all comparisons and reports them.
+// For a new model, add a function here and its name in parity_check.cc.
 #pragma once
 
 #include "tests/parity/fixture.h"

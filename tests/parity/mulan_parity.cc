@@ -20,14 +20,14 @@ class Run {
   Run(const Fixture& fixture, Report& report)
       : fixture_(fixture),
         report_(report),
-        // There and back: what a checkpoint holds must give the same model.
+        // Through JSON and back, as a checkpoint stores it: the model must be the same.
         model_(MulanConfig::from_json(MulanConfig::from_json(fixture.config()).to_json())) {
     load_weights(fixture_, *model_, "no perceptual net");
-    const bool oracle = !fixture.has("input/train");  // those are made in training mode
+    const bool oracle = !fixture.has("input/train");  // oracle fixtures are made in training mode
     model_->train(oracle || fixture.tensor("input/train").item<std::int64_t>() != 0);
   }
 
-  // What follows from the configuration must have the values that the package computed.
+  // Buffers that follow from the configuration must have the values that the package computed.
   void buffers() {
     Mulan fresh(MulanConfig::from_json(fixture_.config()));
     const NamedTensors wanted = fixture_.with("buffer/");
@@ -62,11 +62,11 @@ class Run {
     report_.output("spectrogram", spectrogram->forward(sounds),
                    fixture_.tensor("output/spectrogram"));
     if (c.times(sounds.size(1)) != fixture_.tensor("output/spectrogram").size(-1)) {
-      report_.failure("the length of a spectrogram is foretold wrongly");
+      report_.failure("times() returns a wrong length of the spectrogram");
     }
   }
 
-  // Every sum in Python's order, or as it trains.
+  // `reference`: operations in the order of the Python package; otherwise as in training.
   void contrast(const std::string& tag, bool reference) {
     auto draws = fixture_.draws();
     model_->set_draws(draws);
@@ -89,7 +89,7 @@ class Run {
       report_.output("text latents", model_->text_latents(texts),
                      fixture_.tensor("output/text_latents"));
       if (draws->left() > 0)
-        report_.failure(std::to_string(draws->left()) + " draws were not used");
+        report_.failure(std::to_string(draws->left()) + " recorded random numbers were not used");
     }
   }
 
@@ -117,7 +117,7 @@ class Run {
       optimizer.step();
       optimizer.zero_grad();
     }
-    // An optimizer moves a parameter without a gradient by the sign of its rounding errors.
+    // If a gradient is only rounding error, a step is the sign of that error: not comparable.
     const std::set<std::string> aimless =
         zero_gradients(fixture_.with("grad/cl/"), report_.tolerance().zero);
     auto moved = [&](NamedTensors tensors) {

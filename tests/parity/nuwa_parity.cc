@@ -28,7 +28,7 @@ class Run {
     for (const auto& [name, tensor] : state_tensors(*model_)) ours.insert(name);
     const std::vector<std::string> wanted = nlohmann::json::parse(fixture_.text("state_names"));
     if (ours != std::set<std::string>(wanted.begin(), wanted.end())) {
-      report_.failure("the state has other names");
+      report_.failure("the names of the state_dict differ");
     }
   }
 
@@ -49,11 +49,11 @@ class Run {
     certain.backward();
     report_.gradients("codes", gradients_of(*model_), fixture_.with("grad/codes/"), true);
     if (draws_->left() > 0) {
-      report_.failure(std::to_string(draws_->left()) + " draws were not used");
+      report_.failure(std::to_string(draws_->left()) + " recorded random numbers were not used");
     }
   }
 
-  // Greedy, remembering and not, and by lot with Python's draws.
+  // Greedy with and without the KV cache, and random with the random numbers that Python drew.
   void generation() {
     const torch::Tensor text = fixture_.tensor("input/text");
     const auto options = nlohmann::json::parse(fixture_.text("generate"));
@@ -64,7 +64,7 @@ class Run {
     for (bool cached : {true, false}) {
       greedy.cached = cached;
       const torch::Tensor codes = model_->generate_codes(text, greedy);
-      report_.output(cached ? "greedy codes" : "greedy codes anew", codes.flatten(1),
+      report_.output(cached ? "greedy codes" : "greedy codes, no cache", codes.flatten(1),
                      fixture_.tensor("output/greedy"));
     }
     if (fixture_.has("output/greedy_video")) {
@@ -73,10 +73,10 @@ class Run {
                      fixture_.tensor("output/greedy_video"));
     }
     model_->set_draws(fixture_.draws("lot/"));
-    NuwaGenerateOptions lot = greedy;
-    lot.filter_thres = 0.5;
-    lot.temperature = 0.7;
-    report_.output("codes by lot", model_->generate_codes(text, lot).flatten(1),
+    NuwaGenerateOptions random = greedy;
+    random.filter_thres = 0.5;
+    random.temperature = 0.7;
+    report_.output("random codes", model_->generate_codes(text, random).flatten(1),
                    fixture_.tensor("output/lot"));
   }
 
@@ -100,7 +100,7 @@ class Run {
       optimizer.step();
       optimizer.zero_grad();
     }
-    // Adam moves a parameter without a gradient by the sign of its rounding errors.
+    // If a gradient is only rounding error, Adam's step is the sign of that error: not comparable.
     const std::set<std::string> aimless =
         zero_gradients(fixture_.with("grad/video/"), 10 * report_.tolerance().zero);
     auto moved = [&](NamedTensors tensors) {
@@ -116,7 +116,7 @@ class Run {
  private:
   static NuwaConfig config_of(const Fixture& fixture) {
     NuwaConfig config = NuwaConfig::from_json(fixture.config());
-    config.compat = true;  // the package made the fixture, faults and all
+    config.compat = true;  // the fixture has the bugs of the package
     return config;
   }
 

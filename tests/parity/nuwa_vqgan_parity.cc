@@ -19,7 +19,8 @@ void check_losses(const Fixture& fixture, Report& report, NuwaVqganImpl& model, 
   model.zero_grad();
   GeneratorLoss loss = model.generator_loss(
       pictures, {.discriminator_gradients = true, .as_in_python = as_in_python});
-  // Without discriminator the package forgets the quantizer's loss, and we do not.
+  // Without a discriminator the package omits the quantizer's loss. Millrace does not, so there is
+  // nothing to compare.
   if (as_in_python || loss.adversarial.defined()) {
     report.loss("gen" + as, loss.total, fixture.tensor("loss/gen"));
     report.part(fixture, "gen.recon", loss.reconstruction);
@@ -58,7 +59,7 @@ void check_nuwa_vqgan(const Fixture& fixture, Report& report) {
   const torch::Tensor video = fixture.tensor("input/video");
   const torch::Tensor codes = model->get_video_indices(video);
   report.output("codes", codes, fixture.tensor("output/codes"));
-  if (fixture.has("output/again")) {  // the package has it for some sizes only
+  if (fixture.has("output/again")) {  // the package supports decoding for some sizes only
     report.output("again", model->codebook_indices_to_video(codes.flatten(1)),
                   fixture.tensor("output/again"));
   }

@@ -1,4 +1,5 @@
-// parity_check FIXTURE...: runs each fixture's model here and compares with what Python got.
+// parity_check FIXTURE...: runs the model of each fixture and compares it with the results of
+// Python.
 #include "tests/parity/models.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -30,7 +31,7 @@ const std::map<std::string, std::function<void(const Fixture&, Report&)>> models
 void check(const std::string& path, Report& report) {
   const Fixture fixture(path);
   auto found = models.find(fixture.model());
-  if (found == models.end()) throw Error("there is no model '" + fixture.model() + "' here");
+  if (found == models.end()) throw Error("unknown model '" + fixture.model() + "'");
   found->second(fixture, report);
 }
 
@@ -44,21 +45,25 @@ int main(int argc, char** argv) {
   bool quiet = false;
   int threads = 1;
   app.footer("\nExample:\n  parity_check tests/parity/fixtures/*.pt\n");
-  app.add_option("fixtures", files, "made by the oracle scripts or by make_fixtures.py")
+  app.add_option("fixtures", files, "files made by the oracle scripts or by make_fixtures.py")
       ->required();
-  app.add_option("--loss", tolerance.loss, "relative error of a loss")->capture_default_str();
-  app.add_option("--output", tolerance.output, "of an output")->capture_default_str();
-  app.add_option("--gradient", tolerance.gradient, "of a gradient")->capture_default_str();
-  app.add_option("--step", tolerance.step, "after optimizer steps")->capture_default_str();
-  app.add_option("--zero", tolerance.zero,
-                 "a gradient below this share of the largest is zero but for rounding")
+  app.add_option("--loss", tolerance.loss, "largest relative error of a loss")
       ->capture_default_str();
-  app.add_option("--threads", threads, "of LibTorch; fixtures are made with 1")
+  app.add_option("--output", tolerance.output, "largest relative error of an output")
+      ->capture_default_str();
+  app.add_option("--gradient", tolerance.gradient, "largest relative error of a gradient")
+      ->capture_default_str();
+  app.add_option("--step", tolerance.step, "largest relative error after optimizer steps")
+      ->capture_default_str();
+  app.add_option("--zero", tolerance.zero,
+                 "fraction of the largest gradient below which a gradient counts as rounding error")
+      ->capture_default_str();
+  app.add_option("--threads", threads, "number of LibTorch's threads; fixtures are made with 1")
       ->capture_default_str();
   app.add_flag(
       "--as-trained", tolerance.as_trained,
-      "models run as they train by default, not in Python's order of operations: gradients "
-      "and parameters are compared as one vector each");
+      "run models as in training, not in the order of the Python package; compares all gradients "
+      "as one vector, and all parameters as one vector");
   app.add_flag("--quiet", quiet, "print failures only");
   CLI11_PARSE(app, argc, argv);
   torch::set_num_threads(threads);

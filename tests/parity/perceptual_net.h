@@ -7,8 +7,8 @@
 
 namespace millrace {
 
-// VGG16, or the tiny stand-in for it, whichever stands under `prefix`, as "param/vgg."; empty if
-// none does.
+// Builds VGG16, or its tiny replacement, from the fixture's weights under `prefix` ("param/vgg.").
+// Returns an empty function if there are none.
 PerceptualNet perceptual_net(const Fixture& fixture, const std::string& prefix);
 
 }  // namespace millrace

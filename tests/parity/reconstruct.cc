@@ -1,5 +1,5 @@
-// reconstruct WEIGHTS INPUT OUTPUT: what a VQGAN makes of pictures, with the weights of any
-// trainer. INPUT holds "config" (JSON) and "img"; OUTPUT gets "recon" and "ids".
+// reconstruct WEIGHTS INPUT OUTPUT: reconstructs pictures with a VQGAN. WEIGHTS is a file of this
+// trainer or of Python's. INPUT holds "config" (JSON) and "img"; OUTPUT gets "recon" and "ids".
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/device/torch_api.h>

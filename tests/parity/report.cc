@@ -12,7 +12,7 @@ namespace millrace {
 namespace {
 
 struct Difference {
-  double absolute = 0;  // the largest of an element
+  double absolute = 0;  // largest difference of an element
   double norm = 0;
 };
 
@@ -105,10 +105,10 @@ void Report::compare_all(const std::string& what, const NamedTensors& ours,
     if (worst_name.empty() || !(relative <= worst)) worst = relative, worst_name = name;
     by_name.erase(found);
   }
-  // What Python has no gradient for must have none here.
+  // Parameters without a gradient in Python must have none here.
   for (const auto& [name, tensor] : by_name) {
     if (tensor.defined() && length(tensor) > floor * largest)
-      failure(c10::str(what, ": ", name, " is left over"));
+      failure(c10::str(what, ": ", name, " exists here only"));
   }
   if (as_one) {
     worst = std::sqrt(difference_square / std::max(wanted_square, 1e-24));

@@ -1,4 +1,4 @@
-// Compares tensors with those of a fixture and counts what passed.
+// Compares tensors with those of a fixture; counts passed and failed comparisons.
 #pragma once
 
 #include "tests/parity/fixture.h"
@@ -13,21 +13,21 @@
 namespace millrace {
 
 struct Tolerance {
-  double loss = 1e-5;      // of the value
-  double output = 1e-5;    // norm of the difference over the norm
-  double gradient = 1e-4;  // likewise
-  double step = 1e-4;      // likewise
-  // A gradient below this share of the largest is zero but for rounding; ten times this share where
-  // sums are taken in another order than Python's.
+  // Relative errors. For tensors: norm of the difference / norm of the reference.
+  double loss = 1e-5;
+  double output = 1e-5;
+  double gradient = 1e-4;
+  double step = 1e-4;
+  // A gradient whose norm is below this fraction of the largest counts as rounding error; ten times
+  // this fraction if sums are taken in another order than in Python.
   double zero = 1e-6;
-  // The model runs as it trains by default, which takes sums in another order than Python:
-  // gradients that cancel almost differ in their first digits then, so all gradients are compared
-  // as one vector, and so are all parameters. Models without such a way of their own do not look at
-  // it.
+  // The model runs as in training, with another order of operations than Python. Gradients with
+  // strong cancellation then differ even in their first digits, so all gradients are compared as
+  // one vector, and so are all parameters. Models without a separate reference path ignore this.
   bool as_trained = false;
 };
 
-// The names of such gradients.
+// The names of the gradients whose norm is at most `share` of the largest.
 std::set<std::string> zero_gradients(const NamedTensors& gradients, double share);
 
 class Report {
@@ -35,20 +35,20 @@ class Report {
   Report(std::string file, const Tolerance& tolerance, bool verbose)
       : file_(std::move(file)), tolerance_(tolerance), verbose_(verbose) {}
 
-  // `after_steps`: of a model that optimizers have moved.
+  // `after_steps`: the optimizer has already stepped, so the tolerance is that of steps.
   void loss(const std::string& name, const torch::Tensor& ours, const torch::Tensor& wanted,
             bool after_steps = false);
-  // A part of a loss, if the fixture has it.
+  // Compares a part of a loss if the fixture has it.
   void part(const Fixture& fixture, const std::string& name, const torch::Tensor& ours);
   // Integers must be equal.
   void output(const std::string& name, const torch::Tensor& ours, const torch::Tensor& wanted);
-  // One line for all gradients of a tag, naming the worst. Those that are zero but for rounding, on
-  // both sides, pass: e.g. of a bias before a norm that takes it away again.
+  // Prints one line for all gradients of a tag, with the name of the worst. A gradient that is only
+  // rounding error on both sides passes, e.g. of a bias before a norm that cancels it.
   void gradients(const std::string& tag, const NamedTensors& ours, const NamedTensors& wanted,
                  bool other_order = false);
-  // Likewise, all as one vector: of a model that takes sums in another order than Python.
+  // Compares all gradients as one vector, for a model with another order of operations than Python.
   void all_gradients(const std::string& tag, const NamedTensors& ours, const NamedTensors& wanted);
-  // Likewise for parameters after optimizer steps, and for buffers.
+  // Compares parameters after optimizer steps, or buffers.
   void tensors(const std::string& what, const NamedTensors& ours, const NamedTensors& wanted);
   void failure(const std::string& why);
   const Tolerance& tolerance() const { return tolerance_; }

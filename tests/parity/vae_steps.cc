@@ -13,7 +13,7 @@ namespace millrace {
 
 namespace {
 
-// Adam moves a parameter without a gradient by the sign of its rounding errors.
+// Leaves out parameters whose gradient is only rounding error: Adam's step is then its sign.
 void compare_moved(const Fixture& fixture, Report& report, const PictureVaeImpl& model) {
   const double zero = report.tolerance().zero;
   std::set<std::string> aimless = zero_gradients(fixture.with("grad/discr/"), zero);

@@ -1,4 +1,4 @@
-// Optimizer steps of an autoencoder of pictures against its discriminator, as a fixture has them.
+// Repeats a fixture's optimizer steps of an image autoencoder and its discriminator.
 #pragma once
 
 #include "tests/parity/fixture.h"
@@ -9,11 +9,11 @@
 
 namespace millrace {
 
-// The parameters that have gradients, and these.
+// The gradients of all parameters that have one, by parameter name.
 NamedTensors gradients_of(const torch::nn::Module& model);
 
-// Generator and discriminator take turns, each with a batch of pictures of its own. The model has
-// the fixture's weights. Does nothing if the fixture has no steps.
+// Generator and discriminator step alternately, each with its own batch. The model must already
+// have the fixture's weights. Does nothing if the fixture has no steps.
 void check_vae_steps(const Fixture& fixture, Report& report, PictureVaeImpl& model,
                      std::shared_ptr<Draws> draws);
 

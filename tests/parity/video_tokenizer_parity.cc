@@ -19,7 +19,7 @@ namespace {
 
 VideoTokenizerConfig config_of(const Fixture& fixture, bool compat) {
   VideoTokenizerConfig config = VideoTokenizerConfig::from_json(fixture.config());
-  config.compat = compat;  // the package made the fixture, faults and all
+  config.compat = compat;  // the fixture has the bugs of the package
   return config;
 }
 
@@ -51,7 +51,7 @@ class Run {
     if (!fixture_.has("loss/gen")) return;
     clear();
     VideoGeneratorLoss loss = model_->generator_loss(video_, options_);
-    if (is_mended()) return;
+    if (is_fixed()) return;
     report_.loss("gen", loss.total, fixture_.tensor("loss/gen"));
     report_.part(fixture_, "gen.recon", loss.reconstruction);
     report_.part(fixture_, "gen.quantizer_aux", loss.quantizer);
@@ -99,7 +99,7 @@ class Run {
     report_.output("codes", quantized.indices, codes);
     report_.output("recon", made, fixture_.tensor("output/recon.recon"));
     report_.output("tokenize", model_->tokenize(video_, options_.video), codes);
-    // There and back through the codes, which outside training is the reconstruction.
+    // In eval mode, decoding the codes gives the reconstruction.
     torch::NoGradGuard no_grad;
     report_.output("decode_from_code_indices",
                    model_->decode_from_code_indices(codes, options_.video),
@@ -108,13 +108,13 @@ class Run {
 
   void finish() {
     if (draws_->left() > 0) {
-      report_.failure(std::to_string(draws_->left()) + " draws were not used");
+      report_.failure(std::to_string(draws_->left()) + " recorded random numbers were not used");
     }
   }
 
-  // Generator and discriminators take turns, each with a batch of its own.
+  // Generator and discriminators step alternately, each with its own batch.
   void steps() {
-    if (!fixture_.has("step/config") || is_mended()) return;
+    if (!fixture_.has("step/config") || is_fixed()) return;
     load_weights(fixture_, *model_, "vgg.");
     clear();
     model_->train();
@@ -160,7 +160,7 @@ class Run {
 
  private:
   void compare_steps() {
-    // Adam moves a parameter without a gradient by the sign of its rounding errors.
+    // If a gradient is only rounding error, Adam's step is the sign of that error: not comparable.
     const double zero = 10 * report_.tolerance().zero;
     std::set<std::string> aimless = zero_gradients(fixture_.with("grad/discr/"), zero);
     for (const std::string& name : zero_gradients(fixture_.with("grad/gen/"), zero)) {
@@ -176,18 +176,18 @@ class Run {
 
   torch::Tensor input(int i) const { return fixture_.tensor("step/input/" + std::to_string(i)); }
 
-  // The package's multi-scale loss asks no discriminator, and its adversarial weight does not look
-  // at the first frame's own convolution: training by default does, and there is nothing to
-  // compare.
-  bool is_mended() const {
+  // The package's multi-scale loss does not call the discriminators, and its adaptive weight
+  // ignores the separate convolution of the first frame. Training fixes both bugs, so there is
+  // nothing to compare.
+  bool is_fixed() const {
     const VideoTokenizerConfig& config = model_->config();
     const bool weighed = config.has_gan() && fixture_.has("param/vgg.net.0.weight");
     return report_.tolerance().as_trained &&
            (config.has_multiscale() || (config.separate_first_frame_encoding && weighed));
   }
 
-  // A fixture does not say whether it was made in training mode. Outside it the lookup-free
-  // quantizer lets no gradient through, and the adversarial loss is not weighed.
+  // A fixture does not say whether it was made in training mode. In eval mode the lookup-free
+  // quantizer has no gradient, and the adaptive weight of the adversarial loss is 1.
   bool was_training() const {
     if (!model_->config().use_fsq) return fixture_.has("grad/recon/conv_in.conv.weight");
     return !fixture_.has("param/vgg.net.0.weight") || !model_->config().has_gan() ||

@@ -17,8 +17,8 @@ void clear(VqganImpl& model) {
   model.zero_grad(/*set_to_none=*/true);
 }
 
-// Which order of operations is compared: Python's own, or the one that trains, which asks the
-// discriminator and the perceptual network for their gradients once instead of twice.
+// The order of operations to compare: that of the Python package, or that of training, which runs
+// backward through the discriminator and the perceptual network once instead of twice.
 enum class Order { as_in_python, as_trained };
 
 class Run {
@@ -31,8 +31,8 @@ class Run {
     model_->set_perceptual_net(perceptual_net(fixture, "param/_vgg."));
     model_->set_draws(draws_);
     load_weights(fixture_, *model_, "_vgg.");
-    // A fixture does not say whether it was made in training mode; its quantizer does: outside
-    // training it has neither a loss nor gradients.
+    // A fixture does not say whether it was made in training mode. In eval mode the quantizer has
+    // neither a loss nor gradients.
     const bool trained = !fixture.has("loss/quantizer_aux") ||
                          fixture.tensor("loss/quantizer_aux").item<double>() != 0 ||
                          !fixture.with("grad/quantizer_aux/").empty();
@@ -47,7 +47,8 @@ class Run {
     GeneratorLoss loss = model_->generator_loss(
         pictures_, {.discriminator_gradients = true, .as_in_python = as_in_python});
     if (!as_in_python) {
-      // Without discriminator the package forgets the quantizer's loss, and we do not.
+      // Without a discriminator the package omits the quantizer's loss. Millrace does not, so there
+      // is nothing to compare.
       if (!loss.adversarial.defined()) return loss.backward();
       report_.loss("gen as trained", loss.total, fixture_.tensor("loss/gen"));
       loss.backward();
@@ -70,7 +71,8 @@ class Run {
     if (!fixture_.has("loss/quantizer_aux")) return;
     clear(*model_);
     const Quantized quantized = model_->encode(pictures_);
-    if (order_ == Order::as_trained) return;  // it is the same; its draws and codes are needed
+    // The same in both orders; called only for its random numbers and codes.
+    if (order_ == Order::as_trained) return;
     report_.loss("quantizer_aux", quantized.loss, fixture_.tensor("loss/quantizer_aux"));
     if (fixture_.has("output/quantizer_aux.ids")) {
       report_.output("quantizer_aux.ids", quantized.indices,
@@ -103,7 +105,7 @@ class Run {
       report_.tensors("buffers after", ours, wanted);
     }
     if (draws_->left() > 0)
-      report_.failure(std::to_string(draws_->left()) + " draws were not used");
+      report_.failure(std::to_string(draws_->left()) + " recorded random numbers were not used");
   }
 
   void steps() {

@@ -20,16 +20,15 @@ constexpr const char* module_name = "libmillrace_gpu.so";
   throw Error("no GPU: " + reason).stage("cuda").kind(ErrorKind::usage);
 }
 
-// Beside the program, where the build and the installation put it, or where MILLRACE_GPU_MODULE
-// says.
-std::vector<std::filesystem::path> candidate_places() {
+// MILLRACE_GPU_MODULE if set; else the installation's folder, the program's folder and the build's.
+std::vector<std::filesystem::path> candidate_paths() {
   if (const char* given = std::getenv("MILLRACE_GPU_MODULE")) return {given};
   std::error_code ignored;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   return {folder / ".." / "lib" / module_name, folder / module_name, MILLRACE_GPU_MODULE_PATH};
 }
 
-bool driver_is_there() {
+bool has_driver() {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (driver == nullptr) return false;
   dlclose(driver);
@@ -37,10 +36,10 @@ bool driver_is_there() {
 }
 
 void* open_module() {
-  for (const auto& place : candidate_places()) {
+  for (const auto& path : candidate_paths()) {
     std::error_code ignored;
-    if (!std::filesystem::exists(place, ignored)) continue;
-    void* module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!std::filesystem::exists(path, ignored)) continue;
+    void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (module == nullptr) refuse(dlerror());
     return module;
   }
@@ -50,7 +49,7 @@ void* open_module() {
 }  // namespace
 
 std::unique_ptr<Accelerator> open_accelerator(int ordinal) {
-  if (!driver_is_there()) refuse("there is no NVIDIA driver on this machine");
+  if (!has_driver()) refuse("there is no NVIDIA driver on this machine");
   void* module = open_module();
   using Open = Accelerator* (*)(int ordinal, std::string* error);
   auto open = reinterpret_cast<Open>(dlsym(module, "millrace_open_accelerator"));
@@ -61,10 +60,10 @@ std::unique_ptr<Accelerator> open_accelerator(int ordinal) {
   return std::unique_ptr<Accelerator>(accelerator);
 }
 
-std::unique_ptr<Accelerator> find_accelerator(const std::string& wish, int local_rank) {
-  if (wish == "cpu") return nullptr;
-  if (wish == "cuda") return open_accelerator(local_rank);
-  if (wish == "auto") {
+std::unique_ptr<Accelerator> find_accelerator(const std::string& device, int local_rank) {
+  if (device == "cpu") return nullptr;
+  if (device == "cuda") return open_accelerator(local_rank);
+  if (device == "auto") {
     try {
       return open_accelerator(local_rank);
     } catch (const Error& error) {
@@ -74,11 +73,11 @@ std::unique_ptr<Accelerator> find_accelerator(const std::string& wish, int local
   }
   constexpr std::string_view head = "cuda:";
   int ordinal = -1;
-  if (wish.starts_with(head)) {
-    std::from_chars(wish.data() + head.size(), wish.data() + wish.size(), ordinal);
+  if (device.starts_with(head)) {
+    std::from_chars(device.data() + head.size(), device.data() + device.size(), ordinal);
   }
   if (ordinal < 0) {
-    throw Error("there is no device '" + wish + "'; there are auto, cpu, cuda and cuda:N")
+    throw Error("unknown device '" + device + "'; choose auto, cpu, cuda or cuda:N")
         .kind(ErrorKind::usage);
   }
   return open_accelerator(ordinal);

@@ -1,5 +1,5 @@
-// The GPU that a rank trains on. Its half of LibTorch and NCCL are a library of their own,
-// millrace_gpu, opened at run time where a driver is: a run on the CPU never loads libtorch_cuda.
+// The GPU that a rank trains on. All code that needs libtorch_cuda and NCCL is in a separate
+// library, millrace_gpu, which is opened with dlopen only if the machine has an NVIDIA driver.
 //
 //   std::unique_ptr<Accelerator> gpu = find_accelerator("auto", ranks.local_rank);
 //   if (gpu) model->to(gpu->device());
@@ -20,21 +20,21 @@ class Accelerator {
   virtual ~Accelerator() = default;
   virtual std::string name() const = 0;
   virtual torch::Device device() const = 0;
-  // The stream that LibTorch's operators run on now: what a Batch is to wait on.
+  // LibTorch's current CUDA stream (a cudaStream_t), for Batch::wait_on().
   virtual void* stream() const = 0;
-  // Joins the other ranks over NCCL.
+  // Creates an NCCL process group with the other ranks.
   virtual c10::intrusive_ptr<c10d::Backend> join(const c10::intrusive_ptr<c10d::Store>& store,
                                                  int rank, int world,
                                                  std::chrono::milliseconds timeout) = 0;
 };
 
-// Throws an Error of kind usage that says why there is none: not compiled in, no driver, no device.
-// Call it before anything else of LibTorch: what asks for CUDA earlier is told for ever that there
-// is none.
+// Throws an Error of kind usage if no GPU can be used: not compiled in, no driver, no such device.
+// Call it before any other LibTorch function: LibTorch remembers that CUDA is missing if it is
+// asked before libtorch_cuda is loaded.
 std::unique_ptr<Accelerator> open_accelerator(int ordinal);
 
-// "cpu": null. "cuda": the GPU with the rank's number on its machine. "cuda:2": that one. "auto":
-// as "cuda" if there is one, else null with a line in the log.
-std::unique_ptr<Accelerator> find_accelerator(const std::string& wish, int local_rank);
+// "cpu" returns null. "cuda" opens GPU number `local_rank`, "cuda:2" opens GPU 2. "auto" is "cuda"
+// if that works; else it logs the reason and returns null.
+std::unique_ptr<Accelerator> find_accelerator(const std::string& device, int local_rank);
 
 }  // namespace millrace

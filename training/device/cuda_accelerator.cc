@@ -1,5 +1,5 @@
-// The library millrace_gpu: LibTorch's CUDA half and NCCL. Opened by accelerator.cc where a driver
-// is present; linking it is what loads libtorch_cuda.
+// The library millrace_gpu, which links libtorch_cuda and NCCL. accelerator.cc opens it with dlopen
+// if the machine has a driver; that is what loads libtorch_cuda.
 #include <millrace/training/device/accelerator.h>
 
 #include <exception>
@@ -45,7 +45,8 @@ class CudaAccelerator : public Accelerator {
 }  // namespace
 }  // namespace millrace
 
-// Called through dlsym. Null, with the reason, if there is no such device.
+// Found with dlsym. Returns null and sets *error if the device cannot be used. The caller owns the
+// result.
 extern "C" __attribute__((visibility("default"))) millrace::Accelerator* millrace_open_accelerator(
     int ordinal, std::string* error) {
   try {

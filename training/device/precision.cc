@@ -13,7 +13,7 @@ Precision precision(std::string_view name) {
   if (name == "no") return Precision::full;
   if (name == "bf16") return Precision::bf16;
   if (name == "fp16") return Precision::fp16;
-  throw Error(c10::str("there is no precision '", name, "'; there are no, bf16 and fp16"))
+  throw Error(c10::str("unknown precision '", name, "'; choose no, bf16 or fp16"))
       .kind(ErrorKind::usage);
 }
 

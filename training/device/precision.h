@@ -1,4 +1,5 @@
-// Mixed precision: forward passes in 16 bits where that is safe, weights and their updates in 32.
+// Mixed precision: 16-bit operators in the forward pass, as torch.autocast selects them; weights
+// and optimizer states stay in 32 bits.
 //
 //   Autocast autocast(Precision::bf16, torch::kCPU);      // as long as it lives
 //
@@ -43,7 +44,7 @@ struct LossScalerOptions {
   double init_scale = 65536;
   double growth_factor = 2;
   double backoff_factor = 0.5;
-  std::int64_t growth_interval = 2000;  // so many finite steps in a row double the scale
+  std::int64_t growth_interval = 2000;  // finite steps in a row until the scale grows
 };
 
 class LossScaler {
@@ -51,9 +52,9 @@ class LossScaler {
   explicit LossScaler(const LossScalerOptions& options = {}, torch::Device device = torch::kCPU);
 
   double scale() const;
-  // Divides the gradients by the scale. False if one of them is not finite.
+  // Divides the gradients by the scale. Returns false if one of them is not finite.
   bool unscale(const std::vector<torch::Tensor>& parameters);
-  // After a step, or after it was skipped: the scale shrinks, stays or grows.
+  // Call once per step, also after a skipped one: adapts the scale.
   void update();
 
   // {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}
@@ -62,7 +63,8 @@ class LossScaler {
 
  private:
   LossScalerOptions options_;
-  torch::Tensor scale_, tracker_, found_;  // found_: 1 if a gradient since update() was not finite
+  torch::Tensor scale_, tracker_;
+  torch::Tensor found_;  // 1 if a gradient since the last update() was not finite
 };
 
 }  // namespace millrace

@@ -48,7 +48,7 @@ torch::Tensor to_tensor(const Array& array) {
   std::vector<std::int64_t> shape(array.shape().begin(), array.shape().end());
   auto options = torch::TensorOptions().dtype(to_scalar_type(array.dtype()));
   if (array.memory() == Memory::device) options = options.device(torch::kCUDA);
-  // The lambda's copy of the array is what keeps the bytes.
+  // The deleter holds a copy of the array, which keeps its memory alive.
   return torch::from_blob(
       array.data(), shape, [array](void*) {}, options);
 }

@@ -1,6 +1,6 @@
-// Arrays as tensors, without a copy. The tensor keeps the array's memory, and the loader sees that
-// it is kept, so a tensor made from a batch stays what it is for as long as it lives. And tensors
-// as arrays, which are copies.
+// Converts arrays to tensors without a copy, and tensors to arrays with one. A tensor shares
+// ownership of the array's memory. The loader does not reuse the memory of a batch while a tensor
+// made from it exists.
 //
 //   for (const Batch& batch : loader) loss = model->forward(to_tensor(batch["image"]));
 //   Array pixels = to_array(picture.mul(255).round().to(torch::kUInt8));
@@ -14,9 +14,9 @@ namespace millrace {
 
 torch::ScalarType to_scalar_type(DType dtype);
 torch::Tensor to_tensor(const Array& array);
-// Throws an Error of kind usage for a type that no array has.
+// Throws an Error of kind usage for a type that arrays do not support.
 DType to_dtype(torch::ScalarType type);
-// Of the same type and shape, dense and on the CPU.
+// Returns a contiguous copy in host memory, with the same dtype and shape.
 Array to_array(const torch::Tensor& tensor);
 
 }  // namespace millrace

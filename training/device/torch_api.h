@@ -1,6 +1,6 @@
 // The parts of LibTorch that training/ uses: tensors, modules, autograd. Private to training/, its
-// programs and tests. <torch/torch.h> adds data loaders, TorchScript and optimizers that nothing here
-// uses, and half as much again to the compile time of every file.
+// programs and tests. <torch/torch.h> adds data loaders, TorchScript and optimizers that nothing
+// here uses, and half as much again to the compile time of every file.
 #pragma once
 
 #include <torch/autograd.h>

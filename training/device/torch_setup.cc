@@ -87,8 +87,8 @@ AmxTiles amx_tiles() {
 
 }  // namespace millrace
 
-// The linker is told to want this name, so that a static library's copy of this file, which nothing
-// else refers to, is linked and its constructor runs.
+// Nothing else refers to this file, so the linker would drop it from a static library. The linker
+// option --undefined requires this symbol, so that the file is linked and its constructor runs.
 extern "C" void millrace_torch_setup() {
   millrace::set_up_torch();
 }

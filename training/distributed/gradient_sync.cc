@@ -8,7 +8,7 @@
 
 namespace millrace {
 
-// Called by backward, on its own thread, when a parameter's gradient is complete.
+// Called on autograd's thread when a parameter's gradient has been accumulated.
 class GradientSync::Hook : public torch::autograd::PostAccumulateGradHook {
  public:
   Hook(GradientSync& sync, std::size_t bucket, std::size_t member)
@@ -130,7 +130,7 @@ void GradientSync::finish() {
         bucket.sum.tensor.narrow(0, bucket.flags, count).to(torch::kCPU, torch::kFloat64);
     for (std::int64_t m = 0; m < count; ++m) {
       Member& member = bucket.members[static_cast<std::size_t>(m)];
-      // The bucket's memory is the gradient until the next begin(), when it has been used up.
+      // The gradient is a view into the bucket. It stays valid until the next begin().
       if (uses.data_ptr<double>()[m] > 0) member.parameter.mutable_grad() = member.view;
     }
   }

@@ -1,7 +1,8 @@
-// Adds gradients up over ranks while the backward pass still runs; whoever wants their mean scales
-// the losses. Parameters are gathered in buckets, the last first, because backward reaches them so;
-// a bucket is sent as soon as its last gradient is there. What got a gradient on some ranks only
-// counts as zero on the others; what got none anywhere keeps none.
+// All-reduces gradients in buckets while the backward pass still runs, like
+// DistributedDataParallel. The result is the sum over the ranks; for the mean, scale the loss.
+// Buckets are filled from the last parameter to the first, the order of the backward pass, and sent
+// when complete. A parameter with a gradient on only some ranks counts as zero on the others;
+// without any it keeps none.
 //
 //   GradientSync sync(ranks, optimizer.parameters());
 //   (loss_of(first) * scale).backward();              // micro-batches before the last stay here
@@ -20,7 +21,7 @@
 namespace millrace {
 
 struct GradientSyncOptions {
-  std::size_t first_bucket_bytes = std::size_t{1} << 20;  // small, so that sending begins early
+  std::size_t first_bucket_bytes = std::size_t{1} << 20;  // small, so that sending starts early
   std::size_t bucket_bytes = std::size_t{8} << 20;
 };
 
@@ -32,25 +33,28 @@ class GradientSync {
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
 
-  // One backward pass follows, the last before finish().
+  // Call before the last micro-batch of a step; exactly one backward pass may follow before
+  // finish().
   void begin();
+  // Waits until every rank has the sums in grad().
   void finish();
   std::size_t buckets() const { return buckets_.size(); }
-  // How many buckets were on their way before finish() was called; for tests.
+  // Number of buckets sent before finish() was called; for tests.
   std::size_t sent_early() const { return sent_early_; }
 
  private:
   struct Member {
     torch::Tensor parameter;
-    torch::Tensor view;  // of its bucket's memory
+    torch::Tensor view;  // its part of the bucket's tensor
     bool ready = false;
   };
   struct Bucket {
     std::vector<Member> members;
-    // Its tensor: all gradients, then one number a member: on how many ranks it has one.
+    // The tensor holds all gradients, then a flag per member: 1 if it has a gradient. The sum of a
+    // flag is the number of ranks with a gradient.
     RankGroup::Sum sum;
-    std::int64_t flags = 0;  // where those numbers begin
-    std::size_t missing = 0;
+    std::int64_t flags = 0;   // offset of the flags
+    std::size_t missing = 0;  // number of members whose gradient is not complete
   };
   class Hook;
 
@@ -61,7 +65,7 @@ class GradientSync {
 
   RankGroup& ranks_;
   std::vector<Bucket> buckets_;
-  std::size_t next_ = 0;  // the first that is not sent; all ranks send in the same order
+  std::size_t next_ = 0;  // the first unsent bucket; all ranks must send in the same order
   std::size_t sent_early_ = 0;
   bool active_ = false;
 };

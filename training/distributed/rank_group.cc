@@ -17,13 +17,13 @@ namespace millrace {
 
 namespace {
 
-// Without the place in LibTorch's sources before it, and the advice behind.
+// The first sentence of an exception's text, without the source location that LibTorch puts first.
 std::string symptom_of(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
   text = text.substr(0, text.find('\n'));
-  const std::size_t place = text.starts_with("[/") ? text.find("] ") : std::string::npos;
-  if (place != std::string::npos) text.erase(0, place + 2);
+  const std::size_t location_end = text.starts_with("[/") ? text.find("] ") : std::string::npos;
+  if (location_end != std::string::npos) text.erase(0, location_end + 2);
   return text.substr(0, text.find(". "));
 }
 
@@ -36,7 +36,7 @@ c10::intrusive_ptr<c10d::Store> connect(const Ranks& ranks, bool host,
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(ranks.port);
   options.isServer = host;
-  options.waitWorkers = false;  // the roll is called later, and names who is missing
+  options.waitWorkers = false;  // RankGroup waits for each rank itself, to name a missing one
   options.timeout = timeout;
   try {
     return c10::make_intrusive<c10d::PrefixStore>(
@@ -52,8 +52,8 @@ bool is_loopback(const std::string& address) {
   return address == "localhost" || address == "::1" || address.starts_with("127.");
 }
 
-// Ranks that meet on the loopback address stay there; others use what the host's name resolves to,
-// or the interface that GLOO_SOCKET_IFNAME names.
+// The network interface for Gloo: GLOO_SOCKET_IFNAME if set; loopback if the store is there; else
+// the address that the host's name resolves to.
 std::shared_ptr<gloo::transport::Device> network(const Ranks& ranks) {
   using Gloo = c10d::ProcessGroupGloo;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface && *interface) {
@@ -67,7 +67,7 @@ std::shared_ptr<gloo::transport::Device> network(const Ranks& ranks) {
 
 RankGroup::RankGroup(const Ranks& ranks, const RankGroupOptions& options)
     : ranks_(ranks), options_(options) {
-  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // a lost rank is told in one line, by us
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // we report a lost rank ourselves, in one line
   c10::initLogging();
   const bool host = ranks.rank == 0 && !ranks.agent_hosts;
   store_ = connect(ranks, host, options.join_timeout);
@@ -106,7 +106,8 @@ RankGroup::RankGroup(const Ranks& ranks, const RankGroupOptions& options)
 }
 
 RankGroup::~RankGroup() {
-  // First the connections, which tells who waits on them; then the watch, which says goodbye.
+  // Closing the connections wakes ranks that wait on them. Only then may watch_ say that this rank
+  // has left.
   device_gradients_.reset();
   device_.reset();
   gradients_.reset();
@@ -127,7 +128,8 @@ void RankGroup::lost(const std::string& symptom) {
 }
 
 void RankGroup::fail(const std::string& reason) {
-  if (!lost_ && watch_) watch_->tell(c10::str("rank ", ranks_.rank, " has failed: ", reason));
+  if (lost_ || !watch_) return;
+  watch_->publish_reason(c10::str("rank ", ranks_.rank, " has failed: ", reason));
 }
 
 c10d::Backend& RankGroup::group_of(const torch::Tensor& tensor) {
@@ -147,7 +149,7 @@ void RankGroup::broadcast(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
     if (tensor.numel() == 0) continue;
     torch::Tensor dense = tensor.detach().contiguous();
-    // Gloo does not know every dtype, but bytes it knows.
+    // Gloo does not support every dtype, so CPU tensors are sent as bytes.
     std::vector<torch::Tensor> sent{
         dense.is_cuda()
             ? dense
@@ -214,7 +216,8 @@ void RankGroup::start(Sum& sum) {
       sum.work = device_gradients_->allreduce(sent);
       return;
     }
-    // The n-th part of everybody's numbers goes to rank n: as much traffic as a ring's first half.
+    // Reduce-scatter by all-to-all: part n of every rank's tensor goes to rank n, which adds the
+    // parts in rank order (see Sum). The traffic equals the first half of a ring all-reduce.
     if (!sum.parts.defined()) sum.parts = torch::empty_like(sum.tensor);
     std::vector<std::int64_t> even;
     sum.work = gradients_->alltoall_base(sum.parts, sum.tensor, even, even);

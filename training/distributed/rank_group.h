@@ -1,13 +1,13 @@
-// The processes that train one model together. Tensors on the CPU travel over Gloo, tensors on a
-// GPU over NCCL. Every rank must make the same calls in the same order.
+// The processes that train a model together, like torch.distributed's process group. CPU tensors
+// are sent with Gloo, GPU tensors with NCCL. Every rank must make the same calls in the same order.
 //
 //   RankGroup ranks(*ranks_from_environment());         // torchrun's, srun's
 //   ranks.broadcast(state_tensors(model));              // all start as rank 0 does
 //   GradientSync sync(ranks, optimizer.parameters());
 //
-// A rank that ends with an error tells the others why (`fail`); one that is killed or falls silent
-// is found out. Either way the others' calls throw an Error that names the rank and the reason,
-// or, if they hang, their process is ended with that line: within a minute.
+// A rank that ends with an error publishes the reason with fail(). A rank that is killed or hangs
+// is detected by its missing heartbeat. In both cases calls on the other ranks throw an Error with
+// the rank and the reason. A process whose call hangs is ended with that message within a minute.
 #pragma once
 
 #include <millrace/training/checkpoint/value.h>
@@ -30,9 +30,9 @@ namespace millrace {
 class RankWatch;
 
 struct RankGroupOptions {
-  std::chrono::seconds join_timeout{300};  // for all ranks to be there
-  // Longer than any rank may be busy alone, e.g. with writing a checkpoint: death is found out
-  // otherwise.
+  std::chrono::seconds join_timeout{300};  // for all ranks to connect
+  // Must exceed the time a rank may work alone, e.g. to write a checkpoint. Dead ranks are detected
+  // earlier, by their heartbeat.
   std::chrono::seconds timeout{1800};
   Accelerator* accelerator = nullptr;  // for tensors on a GPU; must outlive the group
 };
@@ -48,31 +48,31 @@ class RankGroup {
   int world() const { return ranks_.world; }
   bool first() const { return ranks_.rank == 0; }
 
-  // From rank 0, in place.
+  // Send rank 0's value to all ranks; tensors are overwritten in place.
   void broadcast(const NamedTensors& tensors);
   std::int64_t broadcast(std::int64_t value);
   std::string broadcast(const std::string& text);
   void sum(torch::Tensor& tensor);  // in place
-  // Means over the ranks; all must have the same names.
+  // Replaces each value by its mean over the ranks. All ranks must pass the same names.
   void average(Logs& logs);
-  std::int64_t largest(std::int64_t value);
-  // One tensor a rank, all of the same size.
+  std::int64_t largest(std::int64_t value);  // maximum over the ranks
+  // All-gather: one tensor per rank, all of the same size.
   std::vector<torch::Tensor> gather(const torch::Tensor& tensor);
   void barrier();
 
-  // A sum that runs beside other work, in a group of its own: what is called above may come in
-  // between. On the CPU it is added up in the order of the ranks, so that it has the very bits that
-  // one process gets which adds the same numbers one after the other.
+  // An asynchronous all-reduce, in a process group of its own: the calls above may run in between.
+  // On the CPU the ranks' values are added in rank order, so the result is bit-identical to that of
+  // a single process that adds the same values one after the other.
   struct Sum {
-    torch::Tensor tensor;  // contiguous, [a multiple of world]
-    torch::Tensor parts;   // on the CPU: of all ranks, what this rank adds up
+    torch::Tensor tensor;  // contiguous, one dimension, size divisible by world()
+    torch::Tensor parts;   // CPU only: from every rank, the part that this rank adds up
     c10::intrusive_ptr<c10d::Work> work;
   };
-  void start(Sum& sum);
-  void add_up(Sum& sum);  // when the numbers are there; then
-  void finish(Sum& sum);  // every rank has the sum
+  void start(Sum& sum);   // sends this rank's values
+  void add_up(Sum& sum);  // waits for the other ranks' values, adds them, sends the result
+  void finish(Sum& sum);  // waits until `tensor` holds the sum
 
-  // This rank ends because of `reason`: the others are told. Never throws.
+  // Tells the other ranks that this rank ends because of `reason`. Never throws.
   void fail(const std::string& reason);
 
  private:
@@ -85,7 +85,7 @@ class RankGroup {
   RankGroupOptions options_;
   c10::intrusive_ptr<c10d::Store> store_;
   std::unique_ptr<RankWatch> watch_;
-  // Gradients have one of their own, so that they may be under way while others talk.
+  // Gradients have their own groups, so that other calls may run while gradients are being sent.
   c10::intrusive_ptr<c10d::Backend> control_, gradients_, device_, device_gradients_;
   bool lost_ = false;
 };

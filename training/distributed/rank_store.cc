@@ -1,5 +1,5 @@
-// The library millrace_ranks: a RankStore over c10d's TCPStore. It is opened by name at run time
-// and shares only virtual functions with the program, so that the program links no LibTorch.
+// The library millrace_ranks: a RankStore on top of c10d's TCPStore. Programs open it with dlopen
+// and call only its virtual functions, so they do not link LibTorch.
 #include <millrace/training/distributed/rank_store.h>
 
 #include <chrono>
@@ -26,7 +26,7 @@ c10d::TCPStoreOptions options_of(const Ranks& ranks) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(ranks.port);
   options.isServer = ranks.rank == 0 && !ranks.agent_hosts;
-  options.waitWorkers = false;  // a rank that never comes must not keep the others
+  options.waitWorkers = false;  // a rank that never joins must not block the others
   options.timeout = std::chrono::seconds(10);
   return options;
 }
@@ -55,7 +55,7 @@ class TcpRankStore : public RankStore {
 
 }  // namespace
 
-// What is thrown is caught by the caller as std::exception, which both sides share.
+// Methods may throw types of LibTorch; callers catch std::exception, which both sides know.
 extern "C" __attribute__((visibility("default"))) RankStore* millrace_open_rank_store(
     const Ranks* ranks, std::string* error) {
   try {

@@ -31,22 +31,23 @@ std::optional<std::int64_t> number_of(const std::string& name, const std::string
   return error == std::errc() && at == end ? std::optional(number) : std::nullopt;
 }
 
-// What a killed run was writing; see DurableFile.
+// A temporary file that a killed run left behind; see DurableFile.
 bool is_half_written(const std::string& name) {
   return name.ends_with(".tmp");
 }
 
-void make(const fs::path& folder) {
+void create_folder(const fs::path& folder) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (!failed && fs::is_directory(folder)) return;
-  throw Error(c10::str("cannot be made (", failed ? failed.message() : "it is no folder", ")"))
+  throw Error(c10::str("cannot create the folder (",
+                       failed ? failed.message() : "a file has this name", ")"))
       .at(folder.string())
       .kind(ErrorKind::usage);
 }
 
-// What becomes of what is there.
-void look_after(const fs::path& folder, OldRun old, const char* flag) {
+// Refuses, clears or accepts a folder that is not empty. `flag` is the option that names it.
+void check_old_run(const fs::path& folder, OldRun old, const char* flag) {
   if (old == OldRun::join || !fs::is_directory(folder)) return;
   const auto entries = std::count_if(
       fs::directory_iterator(folder), fs::directory_iterator(),
@@ -57,7 +58,7 @@ void look_after(const fs::path& folder, OldRun old, const char* flag) {
     throw Error(
         c10::str("holds ", ours ? "an earlier run" : "other files", " (", entries, " entries)"))
         .at(folder.string())
-        .hint(c10::str("Go on with --resume, remove it with --clear, or give another ", flag))
+        .hint(c10::str("Continue with --resume, delete it with --clear, or give another ", flag))
         .kind(ErrorKind::usage);
   }
   if (old == OldRun::clear) {
@@ -70,9 +71,9 @@ void look_after(const fs::path& folder, OldRun old, const char* flag) {
     return;
   }
   if (!ours) {
-    throw Error("holds files that no run of ours has written; there is nothing to go on with")
+    throw Error("holds files that no run of ours has written; there is nothing to resume")
         .at(folder.string())
-        .hint(c10::str("Give the ", flag, " of the run, or a new one without --resume"))
+        .hint(c10::str("Give the ", flag, " of the run to resume, or leave --resume out"))
         .kind(ErrorKind::usage);
   }
   sweep_temporaries(folder);
@@ -80,20 +81,22 @@ void look_after(const fs::path& folder, OldRun old, const char* flag) {
 
 }  // namespace
 
-// First what is there, then what is not: one folder may be in the other.
+// Checks both folders before it creates either: one may be inside the other, and creating the inner
+// one makes the outer one non-empty.
 RunFolder::RunFolder(fs::path folder, OldRun old, fs::path checkpoints, std::string stem)
     : folder_(std::move(folder)),
       checkpoints_(checkpoints.empty() ? folder_ : std::move(checkpoints)),
       stem_(std::move(stem)) {
-  look_after(folder_, old, "--results-folder");
-  if (checkpoints_ != folder_) look_after(checkpoints_, old, "--checkpoints-folder");
-  make(folder_);
-  make(checkpoints_);
+  check_old_run(folder_, old, "--results-folder");
+  if (checkpoints_ != folder_) check_old_run(checkpoints_, old, "--checkpoints-folder");
+  create_folder(folder_);
+  create_folder(checkpoints_);
 }
 
 void RunFolder::write_config(const std::string& name, const std::string& text) const {
   for (const fs::path* folder : {&folder_, &checkpoints_}) {
-    write_durably(*folder / marker, "A folder of results; --clear may remove what is in it.\n");
+    write_durably(*folder / marker,
+                  "Results folder of a training run; --clear deletes its contents.\n");
   }
   write_durably(folder_ / name, text);
 }
@@ -115,7 +118,7 @@ std::optional<std::pair<fs::path, Value>> RunFolder::newest() const {
     try {
       return std::pair(path, read_checkpoint(path));
     } catch (const Error& error) {
-      log(LogLevel::warning, c10::str(error.what(), "; trying the one before it"));
+      log(LogLevel::warning, c10::str(error.what(), "; trying the previous checkpoint"));
     }
   }
   if (!all.empty()) {

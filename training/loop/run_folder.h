@@ -1,5 +1,5 @@
-// The folder of a run: what may be written there, which checkpoints it has, and which of them can
-// be resumed from. A folder with an earlier run is refused unless told otherwise; nobody is asked.
+// The results folder of a run: creates it, writes checkpoints into it and finds the newest readable
+// one. A folder that holds an earlier run is refused by default. There is no interactive question.
 #pragma once
 
 #include <millrace/training/checkpoint/value.h>
@@ -13,24 +13,24 @@
 
 namespace millrace {
 
-// What becomes of a run that the folder holds. `join`: this is another rank of the same run, and
-// rank 0 has looked after that.
+// What to do with an earlier run in the folder. Rank 0 refuses, resumes or clears it; the other
+// ranks pass `join`, which checks nothing.
 enum class OldRun : std::uint8_t { refuse, resume, clear, join };
 
-// What the number in a checkpoint's name counts.
+// What the number in a checkpoint's file name counts.
 enum class CheckpointNumbers : std::uint8_t {
-  steps_done,  // after every n-th step: n, 2n, ...
-  // As trainers in Python do: 1 after n steps, 2 after 2n; or 0 after the first step, 1 after n
-  // + 1. What comes between, at a signal or at the end, has the number of the next.
-  checkpoints,
-  checkpoints_after_first,
+  steps_done,  // steps: n, 2n, ... for a checkpoint every n steps
+  // Checkpoints, as in Python trainers. A checkpoint at any other step (after a signal, or at the
+  // end) gets the next number.
+  checkpoints,              // 1 after n steps, 2 after 2n
+  checkpoints_after_first,  // 0 after the first step, 1 after n + 1
 };
 
 class RunFolder {
  public:
-  // Makes the folder, and another for the checkpoints if one is given. Throws an Error of kind
-  // usage if one holds something and `old` is refuse, or if it is to be cleared and is not the
-  // folder of a run. `stem`: what the names of checkpoints begin with.
+  // Creates the folder, and a separate one for the checkpoints if given. Throws an Error of kind
+  // usage if a folder is not empty and `old` is refuse, or if `old` is resume or clear and a run
+  // has not written the folder. `stem`: the first part of a checkpoint's file name.
   RunFolder(std::filesystem::path folder, OldRun old, std::filesystem::path checkpoints = {},
             std::string stem = "checkpoint");
 
@@ -38,11 +38,12 @@ class RunFolder {
   const std::filesystem::path& checkpoints_path() const { return checkpoints_; }
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
-  // The newest checkpoint that is whole, with its step. A damaged one costs a warning.
+  // The path and content of the newest checkpoint that can be read. Logs a warning for each damaged
+  // one; throws if all are damaged.
   std::optional<std::pair<std::filesystem::path, Value>> newest() const;
-  // <stem>.<number>.pt; afterwards all but the newest `keep` are removed (0: none).
+  // Writes <stem>.<number>.pt, then deletes all but the newest `keep` checkpoints (0 keeps all).
   void save(std::int64_t number, const Value& state, int keep) const;
-  // Marks the folders as those of a run: the whole configuration, as text.
+  // Writes the configuration and marks both folders as written by a run.
   void write_config(const std::string& name, const std::string& text) const;
 
  private:

@@ -18,9 +18,9 @@ namespace millrace {
 
 namespace {
 
-// How long a step may go on after a signal before its loader is told to give up.
-constexpr std::chrono::seconds patience{5};
-constexpr std::chrono::seconds line_every{10};
+// Time a step has to finish after a signal; then the loaders are cancelled.
+constexpr std::chrono::seconds stop_timeout{5};
+constexpr std::chrono::seconds log_interval{10};
 
 double gradient_norm(const Optimizer& optimizer) {
   std::vector<torch::Tensor> gradients;
@@ -77,7 +77,8 @@ Scheduler::Scheduler(Stage& stage, Loader& train, Loader* valid, const RunFolder
   if (ranks_ != nullptr) {
     ranks_->broadcast(state_tensors(stage_.model()));
     stage_.join(*ranks_);
-    // From here on each rank draws numbers of its own, as each has data of its own.
+    // The weights are equal now. From here on each rank has its own data and its own random
+    // numbers.
     const std::uint64_t seed = at::detail::getDefaultCPUGenerator().current_seed();
     if (!first()) torch::manual_seed(mix(seed, static_cast<std::uint64_t>(ranks_->rank())));
     validates_ = ranks_->largest(validates_ ? 1 : 0) != 0;
@@ -103,15 +104,15 @@ void Scheduler::add_tracker(std::unique_ptr<Tracker> tracker) {
 }
 
 Batch Scheduler::next_batch() {
-  // An epoch's end is no batch; the call after it begins the next one.
+  // At the end of an epoch next() returns nothing once; the call after that starts the next epoch.
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (std::optional<Batch> batch = train_.next()) return *std::move(batch);
   }
-  throw Error("the training set gives no batches").kind(ErrorKind::usage);
+  throw Error("the training set has no batches").kind(ErrorKind::usage);
 }
 
-// On a GPU: what follows on its stream waits for the batch's copy, the host does not.
-void Scheduler::use(const Batch& batch) const {
+// Makes the GPU's stream wait for the copy of the batch, without blocking the host.
+void Scheduler::wait_for_copy(const Batch& batch) const {
   if (options_.accelerator != nullptr) batch.wait_on(options_.accelerator->stream());
 }
 
@@ -123,7 +124,7 @@ int Scheduler::stop_wanted() const {
 void Scheduler::run_phase(const Phase& phase, std::size_t number) {
   const std::int64_t world = ranks_ == nullptr ? 1 : ranks_->world();
   const double share = 1.0 / static_cast<double>(options_.grad_accum_every);
-  // Of the gradients' sum over all micro-batches of all ranks.
+  // Turns the sum of gradients over all micro-batches of all ranks into their mean.
   const double scale = 1.0 / static_cast<double>(options_.grad_accum_every * world) *
                        (scaler_ ? scaler_->scale() : 1);
   GradientSync* sync = ranks_ == nullptr ? nullptr : syncs_[number].get();
@@ -131,7 +132,7 @@ void Scheduler::run_phase(const Phase& phase, std::size_t number) {
   for (const PhaseOptimizer& one : phase.optimizers) one.optimizer->zero_grad();
   for (std::int64_t i = 0; i < options_.grad_accum_every; ++i) {
     const Batch batch = next_batch();
-    use(batch);
+    wait_for_copy(batch);
     items_ += batch.size() * world;
     if (number == 0 && batch.padding()) add(logs, "padding", *batch.padding() * share);
     if (sync != nullptr && i + 1 == options_.grad_accum_every) sync->begin();
@@ -161,7 +162,7 @@ double Scheduler::factor(std::size_t phase, std::int64_t step) const {
   return schedules_[phase].factor(std::max<std::int64_t>(step - phases_[phase].first_step, 0));
 }
 
-// Gradients and losses are the same on all ranks here, and so is what becomes of the step.
+// Gradients and losses are already reduced over the ranks, so all ranks step or all skip.
 void Scheduler::step_optimizer(const PhaseOptimizer& one, const Phase& phase, double factor) {
   Optimizer& optimizer = *one.optimizer;
   const bool unscaled = !scaler_ || scaler_->unscale(optimizer.parameters());
@@ -173,7 +174,8 @@ void Scheduler::step_optimizer(const PhaseOptimizer& one, const Phase& phase, do
     changed_ = true;
     optimizer.step(factor);
   } else if (!scaler_ || !finite_loss || scaler_->scale() < 1) {
-    bad_this_step_ = true;  // with a scaler, gradients that are too large are its way to learn
+    // With a loss scaler, overflowing gradients are expected until its scale has dropped below 1.
+    bad_this_step_ = true;
   }
 }
 
@@ -217,13 +219,13 @@ int Scheduler::run() {
         train_.cancel();
         if (valid_ != nullptr) valid_->cancel();
       },
-      patience);
-  shown_ = std::chrono::steady_clock::now();
-  bool whole = true;
+      stop_timeout);
+  logged_at_ = std::chrono::steady_clock::now();
+  bool consistent = true;  // the weights are those after a completed step
   try {
     if (evaluation_due_ && validates_) {
       evaluate();
-      checkpointed_ = -1;  // the one there asks for it still
+      checkpointed_ = -1;  // the checkpoint on disk still says that an evaluation is due
     }
     while (step_ < options_.num_train_steps && stop_wanted() == 0) {
       train_step();
@@ -238,31 +240,31 @@ int Scheduler::run() {
                         (last || due(options_.save_results_every));
       if (evaluation_due_) evaluate();
       if (checkpoint_due()) checkpoint();
-      tell(last);
+      report_progress(last);
     }
   } catch (const Interrupted&) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::cancelled || StopSignal::received() == 0) throw;
-    whole = !changed_;
-    if (ranks_ != nullptr) {  // the others are in the middle of a step that cannot be ended
-      ranks_->fail(c10::str("signal ", StopSignal::received(), " came, and its step did not end"));
-      log(LogLevel::warning, "the step could not be ended, the last checkpoint stands");
+    consistent = !changed_;
+    if (ranks_ != nullptr) {  // the other ranks wait inside a step that this rank cannot finish
+      ranks_->fail(c10::str("signal ", StopSignal::received(), " stopped it during a step"));
+      log(LogLevel::warning, "the step was not finished; --resume uses the last checkpoint");
       return 128 + StopSignal::received();
     }
   }
   const int signal = stop_wanted();
-  if (whole && checkpointed_ != step_) checkpoint();
+  if (consistent && checkpointed_ != step_) checkpoint();
   for (auto& tracker : trackers_) tracker->flush();
-  if (ranks_ != nullptr) ranks_->barrier();  // if rank 0 could not write, no rank ended well
+  if (ranks_ != nullptr) ranks_->barrier();  // if rank 0 failed to write, every rank fails
   if (signal == 0) return 0;
   log(LogLevel::info,
       c10::str("stopped by signal ", signal, " after ", step_, " steps",
-               whole ? "; go on with --resume"
-                     : "; the step could not be ended, the last checkpoint stands"));
+               consistent ? "; continue with --resume"
+                          : "; the step was not finished, --resume uses the last checkpoint"));
   return 128 + signal;
 }
 
-void Scheduler::tell(bool last) {
+void Scheduler::report_progress(bool last) {
   if (!first()) return;
   StepReport report{.step = step_, .losses = {}, .rates = meter_.recent()};
   report.padding = train_.stats().padding_share();
@@ -270,10 +272,10 @@ void Scheduler::tell(bool last) {
     if (step_ <= phase.first_step) continue;
     report.losses.emplace_back(phase.loss, value_of(logs_, phase.loss));
   }
-  if (told_) return told_(report);
+  if (step_callback_) return step_callback_(report);
   const auto now = std::chrono::steady_clock::now();
-  if (!last && now - shown_ < line_every) return;
-  shown_ = now;
+  if (!last && now - logged_at_ < log_interval) return;
+  logged_at_ = now;
   std::string line = c10::str("step ", step_, "/", options_.num_train_steps);
   for (const auto& [name, value] : report.losses) line.append(c10::str("  ", name, " ", value));
   const StepMeter::Rates& rates = report.rates;

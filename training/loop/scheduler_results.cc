@@ -1,4 +1,5 @@
-// What a run leaves behind: validation, samples, weights and checkpoints.
+// The part of Scheduler that writes and restores results: validation, samples, weights,
+// checkpoints.
 #include <millrace/decoders/gif/gif_write.h>
 #include <millrace/decoders/image/image_write.h>
 #include <millrace/pipeline/base/durable_file.h>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr const char* version = "0.1.0";
 
-// Eval mode as long as it lives, for both models.
+// Puts the model and its EMA into eval mode and turns gradients off while it lives.
 class Evaluation {
  public:
   explicit Evaluation(Stage& stage) : stage_(stage) {
@@ -38,7 +39,7 @@ class Evaluation {
   torch::NoGradGuard no_grad_;
 };
 
-// A rank without a share has no names either; rank 0 has always one, and so all of them.
+// A rank without validation data does not know the names. Rank 0 always has data, so it sends them.
 void sum_over_ranks(RankGroup& ranks, Logs& sums) {
   std::string names;
   for (const auto& [name, sum] : sums) names.append(name).append("\n");
@@ -75,8 +76,8 @@ void Scheduler::evaluate() {
   evaluation_due_ = false;
 }
 
-// Both models see the same batches: the whole validation set in its order, or the first of it. With
-// ranks, each sees its share; they go round by round, so that a signal ends all in the same round.
+// The model and its EMA see the same batches, from the start of the validation set. Ranks validate
+// their own parts in lockstep, one batch per round, so that a signal stops all in the same round.
 void Scheduler::validate() {
   if (valid_ != nullptr) {
     Position start = valid_->position();
@@ -94,7 +95,7 @@ void Scheduler::validate() {
     if (round >= mine) continue;
     const std::optional<Batch> batch = valid_->next();
     if (!batch) continue;
-    use(*batch);
+    wait_for_copy(*batch);
     if (round == 0 && first()) {
       if (ema_) sample(*batch, true);
       sample(*batch, false);
@@ -170,7 +171,7 @@ void Scheduler::save_weights() {
   }
 }
 
-// Of this rank: the CPU's, then the GPU's if there is one, as bytes.
+// RNG states of this rank as bytes: the CPU's, then the GPU's if it has one.
 std::vector<torch::Tensor> Scheduler::generator_states() const {
   std::vector<torch::Tensor> states{at::detail::getDefaultCPUGenerator().get_state()};
   if (device_.is_cuda()) {
@@ -179,8 +180,9 @@ std::vector<torch::Tensor> Scheduler::generator_states() const {
   return states;
 }
 
-// The optimizers of a phase. Python's trainers step with the rate that is in the state they load,
-// where they keep a warm-up beside it; the others just show it.
+// Saves the optimizers of a phase. Python trainers with a saved warm-up take their next step with
+// the learning rate in the loaded state, so it is that of the next step. Other trainers only
+// display it, so it is that of the last step.
 void Scheduler::add_state(Dict& state, std::size_t number) const {
   const Phase& phase = phases_[number];
   const std::int64_t steps = std::max<std::int64_t>(step_ - phase.first_step, 0);
@@ -213,7 +215,7 @@ Value Scheduler::state(const std::vector<torch::Tensor>& generators) const {
   const std::size_t world = ranks_ == nullptr ? 1 : static_cast<std::size_t>(ranks_->world());
   Dict rng{{"torch", generators[0]}};
   if (generators.size() > world) rng.set("cuda", generators[world]);
-  List others;  // "ranks": the generators of rank 1, 2, ...
+  List others;  // RNG states of rank 1, 2, ...
   for (std::size_t rank = 1; rank < world; ++rank) {
     Dict one{{"torch", generators[rank]}};
     if (generators.size() > world) one.set("cuda", generators[world + rank]);
@@ -260,7 +262,7 @@ void Scheduler::checkpoint() {
   for (auto& tracker : trackers_) tracker->flush();
 }
 
-// Rank 0 says which checkpoint; all read it, from a folder that all must see.
+// Rank 0 chooses the checkpoint; every rank reads it, so the folder must be on a shared disk.
 std::int64_t Scheduler::resume() {
   std::optional<std::pair<std::filesystem::path, Value>> found;
   if (first()) found = folder_.newest();
@@ -272,7 +274,7 @@ std::int64_t Scheduler::resume() {
   if (!found) return 0;
   restore(found->second, found->first.string());
   if (first()) {
-    log(LogLevel::info, c10::str("going on at step ", step_, " from ", found->first.string()));
+    log(LogLevel::info, c10::str("resuming at step ", step_, " from ", found->first.string()));
   }
   return step_;
 }
@@ -302,7 +304,7 @@ void Scheduler::restore(const Value& state, const std::string& source) {
   }
   train_.seek(position_);
   checkpointed_ = step_;
-  // A rank that the checkpoint does not know keeps the generator that it started with.
+  // A rank without a saved RNG state (the run has more ranks than before) keeps its initial one.
   const Value& rng = state["rng"];
   const int rank = ranks_ == nullptr ? 0 : ranks_->rank();
   const Value* mine = &rng;

@@ -1,5 +1,5 @@
-// The pluggable part of a trainer: its models, its optimizers, and what one batch does to them. A
-// stage has no loop, opens no file and asks for no signal; the Scheduler does.
+// The part of a trainer that differs between models: the model, its optimizers, and the forward and
+// backward pass of a batch. The Scheduler has the loop, the files and the signals.
 //
 //   class Squares : public Stage { ... };
 //   Squares stage(config);
@@ -23,50 +23,51 @@
 namespace millrace {
 
 struct PhaseOptimizer {
-  std::string state;  // its name in a checkpoint: "optim", "discr_optim"
-  Optimizer* optimizer = nullptr;
-  double max_grad_norm = 0;  // 0: not clipped
-  // The names of its warm-up and its schedule in a checkpoint, for trainers in Python that save
-  // them; empty: without. Here both follow from the step.
+  std::string state;               // key in a checkpoint: "optim", "discr_optim"
+  Optimizer* optimizer = nullptr;  // borrowed
+  double max_grad_norm = 0;        // 0: gradients are not clipped
+  // Keys of warm-up and schedule in a checkpoint, for Python trainers that save them; empty: not
+  // saved. Millrace computes both from the step.
   std::string warmup{}, schedule{};
-  std::string group{};  // all three are saved in a dictionary of this name; empty: as they are
+  std::string group{};  // key of a dictionary around these three; empty: they are at the top level
 };
 
-// What a loss moves: one optimizer, or several that share its batches. A step goes through all
-// phases in their order, each with batches of its own.
+// One loss and the optimizers that minimize it. A step runs all phases in order, each with batches
+// of its own: e.g. the generator, then the discriminator.
 struct Phase {
-  std::string loss;  // its name in the log: "loss", "discr_loss"
+  std::string loss;  // name in the log: "loss", "discr_loss"
   std::vector<PhaseOptimizer> optimizers{};
-  // Steps before it leave the phase out; warm-up and schedule count from it.
+  // The phase is skipped before this step; its warm-up and schedule start at this step.
   std::int64_t first_step = 0;
 };
 
 struct MicroStep {
   std::int64_t step = 0;  // from 0
   std::size_t phase = 0;
-  double scale = 1;  // of the gradients: 1 / the number of micro-batches, on all ranks
+  // Factor for the loss: 1 / number of micro-batches on all ranks, times the fp16 loss scale.
+  double scale = 1;
 };
 
 struct Picture {
-  std::string name;  // of the file, without its extension
-  Array pixels;      // uint8, [height, width, channels], or [frames, height, width, channels]
+  std::string name;  // file name without extension
+  Array pixels;      // uint8, [height, width, channels] or [frames, height, width, channels]
   double frames_per_second = 10;
 };
 
-// A whole file, e.g. a mesh or a text.
+// Any other file, e.g. a mesh or a text.
 struct ResultFile {
-  std::string name;  // with its extension
+  std::string name;  // file name with extension
   std::string content;
 };
 
-// Results to look at.
+// Samples for a person to look at.
 struct Samples {
-  std::vector<Picture> pictures{};  // .png, or .gif if they have frames
+  std::vector<Picture> pictures{};  // written as .png, or as .gif if they have frames
   std::vector<ResultFile> files{};
   std::vector<std::string> lines{};  // for the log
 };
 
-// How the trainer in Python keeps the moving average in its checkpoints.
+// How the Python trainer stores the EMA in its checkpoints.
 struct AverageState {
   std::string name = "ema";
   bool with_online_model = true;
@@ -77,36 +78,36 @@ class Stage {
   virtual ~Stage() = default;
 
   virtual torch::nn::Module& model() = 0;
-  // Another of the same shape, which holds the moving average; the model itself in a stage that
-  // runs without one.
+  // The EMA copy of the model; the model itself in a stage without EMA.
   virtual torch::nn::Module& average() = 0;
   virtual std::vector<Phase> phases() = 0;
-  // Called once if there are ranks: statistics that the model keeps over batches, such as those of
-  // a codebook, are then over the batches of all ranks. Gradients are the scheduler's.
+  // Called once in a distributed run. The stage then reduces the model's running statistics (e.g.
+  // of a codebook) over all ranks. The scheduler reduces the gradients.
   virtual void join(RankGroup& /*ranks*/) {}
 
-  // Runs a micro-batch forward and backward. Returns the loss under its phase's name, and parts of
-  // it as the stage likes.
+  // Runs forward and backward on a micro-batch. Returns the loss under its phase's name, and any
+  // other values to log.
   virtual Logs backward(const Batch& batch, const MicroStep& micro) = 0;
-  // How long backward passes have taken since the stage was made, if it measures that.
+  // Total time spent in backward passes; 0 if the stage does not measure it.
   virtual double backward_seconds() const { return 0; }
-  // The losses of a validation batch. Called in eval mode, without gradients.
+  // Losses of a validation batch. `average` selects the EMA model. Called in eval mode, without
+  // gradients.
   virtual Logs validate(const Batch& batch, bool average) = 0;
-  // Before the first and after the last of them, on every rank: for what is judged over all batches
-  // of all ranks, e.g. what is found among them. The last gives numbers as validate() does.
+  // Called on every rank before the first and after the last validation batch, for metrics over the
+  // whole validation set, e.g. retrieval. end_validation() returns them like validate().
   virtual void begin_validation() {}
   virtual Logs end_validation(bool /*average*/) { return {}; }
-  // Results to look at, from a batch of the validation set. Likewise.
+  // Samples from a validation batch. Called in eval mode, without gradients, on rank 0.
   virtual Samples sample(const Batch& /*batch*/, std::int64_t /*step*/, bool /*average*/) {
     return {};
   }
-  // The files that hold weights alone, as the trainers in Python name them.
+  // Files with weights only, named as by the Python trainer. `ema` is none in a run without EMA.
   virtual std::vector<std::pair<std::string, Value>> weights(std::int64_t /*step*/,
                                                              const Value& /*ema*/) {
     return {};
   }
   virtual AverageState average_state() const { return {}; }
-  // The model's constructor arguments, for checkpoints.
+  // The model's configuration as JSON, for checkpoints.
   virtual std::string config() const = 0;
 };
 

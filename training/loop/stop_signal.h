@@ -1,7 +1,7 @@
-// SIGINT and SIGTERM as a wish to stop, which a run looks at between its steps. When nothing looks
-// for too long, `stuck` is called on a thread of its own. A second signal ends the program at once.
-// One may live inside another, as the loop inside its program: a signal that came before counts,
-// and only the inner one's `stuck` is called.
+// Turns SIGINT and SIGTERM into a flag that the training loop polls between steps. If the object
+// still exists `timeout` after the signal, it calls `on_timeout` on its own thread. A second signal
+// kills the process. Objects may be nested (the program's outside, the loop's inside): a signal
+// from before the inner one still counts, and only the innermost `on_timeout` is called.
 #pragma once
 
 #include <chrono>
@@ -14,21 +14,21 @@ namespace millrace {
 
 class StopSignal {
  public:
-  StopSignal(std::function<void()> stuck, std::chrono::milliseconds patience);
-  // For what comes before a loop: the program is ended by the signal if no loop begins in time.
-  explicit StopSignal(std::chrono::milliseconds patience);
-  // Brings the former handlers back.
+  StopSignal(std::function<void()> on_timeout, std::chrono::milliseconds timeout);
+  // For the time before the loop: the signal kills the process if no loop starts within `timeout`.
+  explicit StopSignal(std::chrono::milliseconds timeout);
+  // The outermost object restores the previous signal handlers.
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // The signal that came, or 0.
+  // The signal that was received, or 0.
   static int received();
 
  private:
-  void watch(std::chrono::milliseconds patience);
+  void watch(std::chrono::milliseconds timeout);
 
-  std::function<void()> stuck_;
+  std::function<void()> on_timeout_;
   StopSignal* outer_;
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -18,16 +18,16 @@ Ema::Ema(NamedTensors online, NamedTensors average, const EmaOptions& options)
     same = online_[i].first == average_[i].first &&
            online_[i].second.sizes() == average_[i].second.sizes();
   }
-  if (!same) throw Error("the average must be of the same model").kind(ErrorKind::usage);
+  if (!same) throw Error("the EMA must have the tensors of the model").kind(ErrorKind::usage);
   if (options_.update_every < 1) {
-    throw Error(c10::str("the average must be updated every 1 or more steps, not every ",
-                         options_.update_every))
+    throw Error(
+        c10::str("the EMA's update_every must be at least 1, but is ", options_.update_every))
         .kind(ErrorKind::usage);
   }
 }
 
 double Ema::decay() const {
-  // In float, as the package computes it: for a decay near 1 the difference would be seen.
+  // In float, as ema-pytorch computes it: near 1 the result differs visibly from that in double.
   const auto epoch = static_cast<float>(step_ - options_.update_after_step - 1);
   if (epoch <= 0) return 0;
   const float value = 1 - std::pow(1 + epoch / static_cast<float>(options_.inv_gamma),
@@ -43,7 +43,7 @@ void Ema::copy() {
   }
 }
 
-// Tensors that have several names, such as a codebook that quantizers share, move once.
+// A tensor with several names, e.g. a codebook shared by quantizers, must be updated only once.
 std::vector<std::size_t> Ema::floating() const {
   std::vector<std::size_t> once;
   std::set<const void*> seen;

@@ -1,5 +1,5 @@
-// The moving average of a model's weights, with the formula, the defaults and the saved state of
-// ema-pytorch 0.4.8. Floating tensors are averaged; others are left as they are.
+// Exponential moving average (EMA) of a model's weights, with the formula, the defaults and the
+// state_dict of ema-pytorch 0.4.8. Only floating point tensors are averaged.
 //
 //   Ema ema(model.tensors(), average.tensors(), {.beta = 0.995, .update_after_step = 0});
 //   optimizer.step();
@@ -25,27 +25,28 @@ struct EmaOptions {
 
 class Ema {
  public:
-  // Both are the tensors of a state_dict, with the same names in the same order.
+  // Both are the tensors of a state_dict, with the same names in the same order. `average` is
+  // updated in place.
   Ema(NamedTensors online, NamedTensors average, const EmaOptions& options = {});
 
   void update();
-  // How much of the old average the last update kept.
+  // The factor of the old average in the last update.
   double decay() const;
   std::int64_t step() const { return step_; }
 
-  // {"initted", "step", "online_model.*" if wanted, "ema_model.*"}
+  // {"initted", "step", "online_model.*" (optional), "ema_model.*"}
   Value state(bool with_online_model = true) const;
-  // Brings the average and its step back; the online model is the caller's.
+  // Restores the average and its step, not the online model.
   void load(const Value& state, const std::string& source);
 
  private:
   void copy();
-  std::vector<std::size_t> floating() const;  // which of them move
+  std::vector<std::size_t> floating() const;  // indices of the tensors to average
 
   NamedTensors online_, average_;
   EmaOptions options_;
   std::int64_t step_ = 0;
-  bool started_ = false;  // "initted"
+  bool started_ = false;  // "initted" in the saved state
 };
 
 }  // namespace millrace

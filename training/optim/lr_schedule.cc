@@ -14,8 +14,7 @@ ScheduleKind schedule_kind(std::string_view name) {
   if (name == "linear") return ScheduleKind::linear;
   if (name == "cosine") return ScheduleKind::cosine;
   if (name == "step") return ScheduleKind::step;
-  throw Error(
-      c10::str("there is no schedule '", name, "'; there are constant, linear, cosine and step"))
+  throw Error(c10::str("unknown schedule '", name, "'; choose constant, linear, cosine or step"))
       .kind(ErrorKind::usage);
 }
 

@@ -6,7 +6,7 @@ namespace millrace {
 
 namespace {
 
-// The same for every group of the optimizer's.
+// A list with one value per parameter group.
 template <class Make>
 List each_group(const Optimizer& optimizer, Make make) {
   List list;

@@ -1,6 +1,6 @@
-// A warm-up and a schedule as the trainers in Python keep them in checkpoints, so that those go on
-// from ours: pytorch_warmup's LinearWarmup and a scheduler of torch.optim. Ours read neither, for
-// the learning rate follows from the step.
+// The state_dicts of pytorch_warmup's LinearWarmup and of torch.optim's schedulers, so that Python
+// trainers can resume from a Millrace checkpoint. Millrace does not read them back: it computes the
+// learning rate from the step.
 #pragma once
 
 #include <millrace/training/checkpoint/value.h>
@@ -13,8 +13,8 @@ namespace millrace {
 
 // {"warmup_params", "last_step", "lrs"}, after `steps` steps of the optimizer.
 Value warmup_state(const Schedule& schedule, const Optimizer& optimizer, std::int64_t steps);
-// Of LambdaLR, LinearLR, CosineAnnealingLR or StepLR. Its base is the rate that was asked for, not
-// that divided by the warm-up.
+// The state_dict of LambdaLR, LinearLR, CosineAnnealingLR or StepLR. "base_lrs" are the optimizer's
+// configured learning rates, without warm-up.
 Value schedule_state(const Schedule& schedule, const Optimizer& optimizer, std::int64_t steps);
 
 }  // namespace millrace

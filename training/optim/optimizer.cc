@@ -13,7 +13,7 @@ OptimizerKind optimizer_kind(std::string_view name) {
   if (name == "adam") return OptimizerKind::adam;
   if (name == "adamw") return OptimizerKind::adamw;
   if (name == "lion") return OptimizerKind::lion;
-  throw Error(c10::str("there is no optimizer '", name, "'; there are adam, adamw and lion"))
+  throw Error(c10::str("unknown optimizer '", name, "'; choose adam, adamw or lion"))
       .kind(ErrorKind::usage);
 }
 
@@ -25,12 +25,12 @@ Optimizer::Optimizer(std::vector<torch::Tensor> parameters, const OptimizerOptio
   }
   const bool separate = options.decay_matrices_only && options.weight_decay > 0;
   Group decaying{.parameters = {}, .lr = options.lr, .weight_decay = options.weight_decay};
-  Group steady{.parameters = {}, .lr = options.lr, .weight_decay = 0};
+  Group undecayed{.parameters = {}, .lr = options.lr, .weight_decay = 0};
   for (torch::Tensor& parameter : parameters) {
-    Group& group = separate && parameter.dim() < 2 ? steady : decaying;
+    Group& group = separate && parameter.dim() < 2 ? undecayed : decaying;
     group.parameters.push_back(std::move(parameter));
   }
-  for (Group* group : {&decaying, &steady}) {
+  for (Group* group : {&decaying, &undecayed}) {
     if (group->parameters.empty()) continue;
     for (const torch::Tensor& p : group->parameters) parameters_.push_back(p);
     groups_.push_back(std::move(*group));
@@ -85,7 +85,7 @@ void Optimizer::step_adam(const Group& group, std::size_t first, double lr) {
                  torch::zeros_like(parameter), torch::zeros_like(parameter)};
     }
     moments.step += 1;
-    // The fused kernel walks all of them side by side, in memory order.
+    // The fused kernel walks parameter, gradient and moments in memory order: strides must match.
     if (gradient.strides() != parameter.strides()) {
       gradient = torch::empty_like(parameter).copy_(gradient);
     }
@@ -192,7 +192,7 @@ void Optimizer::load(const Value& state, const std::string& source) {
         .stage("optimizer")
         .hint("Give the configuration that the checkpoint was made with");
   };
-  // A group may number its parameters in any way; their order is what counts.
+  // The numbers in "params" may be arbitrary; only their order matters.
   std::vector<std::int64_t> numbers;
   const auto& groups = state["param_groups"].as_list();
   if (groups.size() != groups_.size()) {
@@ -209,7 +209,7 @@ void Optimizer::load(const Value& state, const std::string& source) {
   std::vector<Moments> loaded(moments_.size());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const Value* entry = state["state"].as_dict().find(numbers[i]);
-    if (entry == nullptr) continue;  // it never had a gradient
+    if (entry == nullptr) continue;  // this parameter never had a gradient
     auto take = [&](const char* name) {
       const torch::Tensor& tensor = (*entry)[name].as_tensor();
       if (tensor.sizes() != parameters_[i].sizes()) {
@@ -221,7 +221,8 @@ void Optimizer::load(const Value& state, const std::string& source) {
     loaded[i].average = take("exp_avg");
     if (options_.kind == OptimizerKind::lion) continue;
     loaded[i].square = take("exp_avg_sq");
-    const Value& step = (*entry)["step"];  // a number in the torch of old
+    const Value& step =
+        (*entry)["step"];  // a tensor; a number in checkpoints of old torch versions
     loaded[i].step = step.is<torch::Tensor>()
                          ? step.as_tensor().to(torch::kFloat32).clone().reshape({})
                          : torch::tensor(static_cast<float>(step.as_double()));

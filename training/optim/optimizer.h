@@ -1,5 +1,5 @@
-// Adam, AdamW and Lion, with the formulas, the defaults and the saved state of torch.optim and
-// lion-pytorch: a checkpoint's "optim" goes both ways.
+// Adam, AdamW and Lion, with the formulas, the defaults and the state_dict of torch.optim and
+// lion-pytorch. Either side can load the optimizer state that the other has saved.
 //
 //   Optimizer optimizer(model.parameters(), {.kind = OptimizerKind::adamw, .lr = 3e-4,
 //                                            .weight_decay = 0.01});
@@ -28,16 +28,17 @@ OptimizerKind optimizer_kind(std::string_view name);
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::adam;
   double lr = 3e-4;
-  std::array<double, 2> betas{0.9, 0.999};  // Lion's own default is 0.9, 0.99
+  std::array<double, 2> betas{0.9, 0.999};  // lion-pytorch's default is 0.9, 0.99
   double eps = 1e-8;
-  // AdamW and Lion: p *= 1 - lr * weight_decay before the step. Adam: added to the gradient.
+  // AdamW and Lion: p *= 1 - lr * weight_decay before the step. Adam: grad += weight_decay * p.
   double weight_decay = 0;
-  // Parameters of one dimension, such as biases and norms, do not decay: a second group.
+  // No weight decay for parameters with fewer than two dimensions (biases, norms): they form a
+  // second parameter group.
   bool decay_matrices_only = true;
-  // Takes the operations of torch.optim one by one, in its order, so that results are Python's to
-  // the last bit; otherwise one fused kernel does them all.
+  // Reference path: the unfused operations of torch.optim in its order, with bit-identical results.
+  // The default is one fused kernel.
   bool as_in_python = false;
-  // clip() takes the norm of each group by itself, as some trainers in Python do.
+  // clip() clips each group by its own norm, as some Python trainers do.
   bool clip_each_group = false;
 };
 
@@ -49,14 +50,14 @@ class Optimizer {
     double weight_decay = 0;
   };
 
-  // Parameters keep their order. Those that need no gradient are left out.
+  // Parameters keep their order. Those without requires_grad are left out.
   Optimizer(std::vector<torch::Tensor> parameters, const OptimizerOptions& options);
 
-  // Moves every parameter that has a gradient, at `factor` times its group's rate.
+  // Updates every parameter that has a gradient, with `factor` times its group's learning rate.
   void step(double factor = 1);
   void zero_grad();
-  // Scales all gradients so that their common norm is at most `max_norm`, or that of each group;
-  // returns what it was of all.
+  // Clips the gradients to the global norm `max_norm` (each group's norm if `clip_each_group`).
+  // Returns the global norm before clipping.
   double clip(double max_norm);
 
   const std::vector<torch::Tensor>& parameters() const { return parameters_; }
@@ -64,16 +65,16 @@ class Optimizer {
   void set_lr(double lr);
   double lr() const { return groups_.front().lr; }
 
-  // {"state": {0: {"step", "exp_avg", "exp_avg_sq"}, ...}, "param_groups": [...]}. `factor` is what
-  // the last step had, so that Python sees the rate in force.
+  // {"state": {0: {"step", "exp_avg", "exp_avg_sq"}, ...}, "param_groups": [...]}. The groups' "lr"
+  // is multiplied by `factor`, so that Python sees the learning rate that the schedule gives.
   Value state(double factor = 1) const;
-  // The tensors of the state, and nothing of the rates: those belong to the configuration. Throws,
-  // with `source`, if the state is that of other parameters.
+  // Loads the moments only: learning rates and weight decay come from the configuration. Throws an
+  // Error that names `source` if the state does not match the parameters.
   void load(const Value& state, const std::string& source);
 
  private:
   struct Moments {
-    torch::Tensor step, average, square;  // undefined until the first step; Lion has `average` only
+    torch::Tensor step, average, square;  // undefined before the first step; Lion: `average` only
   };
 
   void step_adam(const Group& group, std::size_t first, double lr);
@@ -83,7 +84,7 @@ class Optimizer {
 
   OptimizerOptions options_;
   std::vector<Group> groups_;
-  std::vector<torch::Tensor> parameters_;  // of all groups, as the state numbers them
+  std::vector<torch::Tensor> parameters_;  // of all groups, in the order of the saved state
   std::vector<Moments> moments_;
 };
 

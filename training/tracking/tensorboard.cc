@@ -1,5 +1,6 @@
-// TensorBoard's event files: records of protocol buffers, written by hand. The few messages are
-// Event, Summary, Summary.Value, Summary.Image, TensorProto and the metadata of two plugins.
+// Writes TensorBoard's event files without the protobuf library. The messages used are Event,
+// Summary, Summary.Value, Summary.Image, TensorProto and the metadata of the text and hparams
+// plugins.
 #include "crc32c.h"
 
 #include <millrace/decoders/image/image_write.h>
@@ -17,7 +18,7 @@ namespace millrace {
 
 namespace {
 
-// One message; fields are appended by their numbers.
+// A protobuf message under construction. `field` is the field's number in the .proto file.
 class Message {
  public:
   Message& number(int field, std::uint64_t value) { return tag(field, 0).varint(value); }
@@ -55,7 +56,7 @@ Message event(std::int64_t step) {
   return message;
 }
 
-// Checksums of records are rotated and shifted, so that a file of files has other ones.
+// TFRecord masks its checksums, because the CRC of data that contains CRCs is weak.
 std::uint32_t masked(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xa282ead8U;
 }
@@ -69,13 +70,13 @@ Message summary_of(const Message& value) {
 TensorBoardTracker::TensorBoardTracker(const std::filesystem::path& folder,
                                        std::int64_t first_step) {
   const auto seconds = static_cast<std::int64_t>(now());
-  // TensorBoard reads the files of a folder in the order of their names.
+  // TensorBoard reads the files of a folder in name order, so the name starts with the time.
   path_ = folder / c10::str("events.out.tfevents.", seconds, ".millrace.", ::getpid());
   file_.open(path_, std::ios::binary | std::ios::trunc);
   if (!file_) throw Error("cannot be written").at(path_.string());
   write(event(0).bytes(3, "brain.Event:2").bytes());
   if (first_step > 0) {
-    // SessionLog START: what other files hold from this step on is void.
+    // SessionLog START: TensorBoard discards events of earlier files from this step on.
     write(event(first_step).message(7, Message().number(1, 1)).bytes());
   }
 }
@@ -127,7 +128,7 @@ void TensorBoardTracker::hyper_parameters(
   Message session;  // SessionStartInfo: {hparams = 1, start_time_secs = 5}
   std::string table = "| option | value |\n|---|---|\n";
   for (const auto& [name, value] : parameters) {
-    // An entry of map<string, google.protobuf.Value>; strings suffice.
+    // An entry of map<string, google.protobuf.Value>; all values are strings.
     session.message(1, Message().bytes(1, name).message(2, Message().bytes(3, value)));
     table.append("| ").append(name).append(" | ").append(value).append(" |\n");
   }

@@ -18,7 +18,8 @@ double value_of(const Logs& logs, const std::string& name, double otherwise) {
 
 namespace {
 
-// The lines of an earlier run that stand. A line that was cut by a kill does not.
+// The lines of an earlier run before `first_step`, without a line that was cut off when the run was
+// killed.
 std::string lines_before(const std::filesystem::path& path, std::int64_t first_step) {
   std::string kept;
   std::ifstream in(path);
@@ -43,7 +44,7 @@ JsonLinesTracker::JsonLinesTracker(const std::filesystem::path& path, std::int64
 void JsonLinesTracker::scalars(std::int64_t step, const Logs& logs) {
   nlohmann::ordered_json entry{{"step", step}};
   for (const auto& [name, value] : logs) {
-    // JSON has no NaN; null would hide which it was.
+    // JSON has no NaN and no infinity, so they are written as strings.
     if (std::isfinite(value)) {
       entry[name] = value;
     } else {

@@ -1,5 +1,5 @@
-// Where a run tells what it does. A tracker takes scalars, pictures and text; the scheduler feeds
-// every tracker it is given, on rank 0.
+// Trackers record the metrics of a run: scalars, pictures and text. The scheduler on rank 0 calls
+// every tracker that was added to it.
 //
 //   std::vector<std::unique_ptr<Tracker>> trackers;
 //   trackers.push_back(std::make_unique<TensorBoardTracker>("results"));
@@ -18,10 +18,10 @@
 
 namespace millrace {
 
-// Names and values, in the order in which they are shown.
+// Names and values, in display order.
 using Logs = std::vector<std::pair<std::string, double>>;
 
-// The value of a name, or `otherwise`.
+// The value of a name, or `otherwise` if the name is missing.
 double value_of(const Logs& logs, const std::string& name, double otherwise = 0);
 
 class Tracker {
@@ -31,17 +31,17 @@ class Tracker {
   // `picture` is uint8, [height, width, channels].
   virtual void picture(std::int64_t, const std::string& /*name*/, const Array& /*picture*/) {}
   virtual void text(std::int64_t, const std::string& /*name*/, const std::string& /*text*/) {}
-  // The run's options, once, at its start.
+  // The run's options; called once, at the start.
   virtual void hyper_parameters(const std::vector<std::pair<std::string, std::string>>&) {}
-  // Brings everything to the disk; called with every checkpoint.
+  // Writes buffered data to the file; called with every checkpoint.
   virtual void flush() {}
 };
 
-// Event files that TensorBoard reads, e.g. `tensorboard --logdir results`. Weights & Biases takes
-// them too: `wandb sync results`.
+// Writes event files for TensorBoard: `tensorboard --logdir results`. Weights & Biases imports them
+// with `wandb sync results`.
 class TensorBoardTracker : public Tracker {
  public:
-  // A run that is resumed at `first_step` tells TensorBoard to forget what came after it.
+  // For a resumed run: TensorBoard discards events of earlier files from `first_step` on.
   explicit TensorBoardTracker(const std::filesystem::path& folder, std::int64_t first_step = 0);
 
   void scalars(std::int64_t step, const Logs& logs) override;
@@ -59,8 +59,8 @@ class TensorBoardTracker : public Tracker {
   std::ofstream file_;
 };
 
-// One JSON object a line: {"step": 12, "loss": 0.5, ...}. Numbers are written so that they read
-// back to the bit. A resumed run drops the lines from `first_step` on, which it writes again.
+// Writes one JSON object per line: {"step": 12, "loss": 0.5, ...}. Numbers are exact: reading them
+// gives the same bits. A resumed run deletes the lines from `first_step` on and writes them again.
 class JsonLinesTracker : public Tracker {
  public:
   explicit JsonLinesTracker(const std::filesystem::path& path, std::int64_t first_step = 0);
@@ -72,7 +72,7 @@ class JsonLinesTracker : public Tracker {
   std::ofstream file_;
 };
 
-// For programs that embed a trainer.
+// Calls a function, for programs that embed a trainer.
 class CallbackTracker : public Tracker {
  public:
   using LogFn = std::function<void(std::int64_t step, const Logs& logs)>;

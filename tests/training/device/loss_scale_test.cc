@@ -1,5 +1,5 @@
-// Half precision through the whole loop, with a stage so small that a CPU can do it: the scale
-// falls until gradients fit, and goes on from a checkpoint.
+// fp16 training through the whole loop, with a stage that is small enough for a CPU: the loss scale
+// drops until gradients stop overflowing, and is restored from a checkpoint.
 #include "tests/reference.h"
 
 #include <millrace/datasets/compose/generated.h>
@@ -11,7 +11,7 @@
 namespace millrace {
 namespace {
 
-// Learns to tell a picture's mean.
+// Learns to predict the mean of a picture.
 class MeanStage : public Stage {
  public:
   torch::nn::Module& model() override { return *model_; }
@@ -21,9 +21,9 @@ class MeanStage : public Stage {
   }
   Logs backward(const Batch& batch, const MicroStep& micro) override {
     const torch::Tensor pictures = to_tensor(batch["image"]).flatten(1);
-    const torch::Tensor told = model_->forward(pictures);
-    half_ = half_ && told.scalar_type() == torch::kHalf;
-    const torch::Tensor loss = (told - pictures.mean(1, true)).square().mean();
+    const torch::Tensor predicted = model_->forward(pictures);
+    half_ = half_ && predicted.scalar_type() == torch::kHalf;
+    const torch::Tensor loss = (predicted - pictures.mean(1, true)).square().mean();
     (loss * micro.scale).backward();
     return {{"loss", loss.item<double>()}};
   }

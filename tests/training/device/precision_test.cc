@@ -1,4 +1,5 @@
-// Mixed precision against torch.amp, and the library that a run without a driver must not load.
+// Compares mixed precision with torch.amp, and checks that a run on the CPU does not load
+// millrace_gpu.
 #include "tests/training/programs/child_program.h"
 #include "tests/training/programs/tiny_command.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 const LossScalerOptions quick{.init_scale = 1024, .growth_interval = 3};
 
-// Which steps have a gradient that is not finite.
+// Steps with a gradient that is not finite.
 bool is_bad(int step) {
   return step == 0 || step == 4 || step == 5 || step == 13;
 }
@@ -92,7 +93,7 @@ TEST(LossScaler, GoesOnFromACheckpoint) {
 }
 
 #if MILLRACE_PYTHON_TORCH
-// The same operators run in bfloat16 as under Python's autocast: the numbers are the same.
+// The same operators run in bfloat16 as under Python's autocast, so the results are the same.
 TEST(Autocast, CastsWhatPythonCasts) {
   TemporaryFolder folder;
   const std::string path = (folder / "reference.pt").string();
@@ -181,7 +182,7 @@ TEST(Accelerator, IsNeitherLinkedNorLoadedByARunOnTheCpu) {
 }
 
 #ifdef MILLRACE_GPU_MODULE
-// That every symbol of it is found is all that can be seen without a GPU.
+// Without a GPU the test can only check that every symbol of the library is resolved.
 TEST(Accelerator, OpensItsLibrary) {
   run_python(
       "import ctypes, os, sys\n"

@@ -1,4 +1,4 @@
-// What the torch-free half claims about torch, compared with LibTorch itself.
+// Compares the torch-free reimplementations of torch functions with LibTorch.
 
 #include <millrace/datasets/compose/generated.h>
 #include <millrace/pipeline/base/random.h>

@@ -1,4 +1,4 @@
-// Ranks as threads of one process: each joins over loopback as a process would.
+// Runs ranks as threads of one process. Each joins over loopback, as a process would.
 #include "tests/training/programs/child_program.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -63,7 +63,7 @@ TEST(RankGroup, SpeaksWithOneVoice) {
   });
 }
 
-// Gradients of the mean of all ranks' losses, computed in one process, are the reference.
+// Reference: the gradients of the mean of all ranks' losses, computed in one process.
 TEST(GradientSync, AddsUpAndOverlapsWithBackward) {
   auto make = [] {
     torch::manual_seed(3);
@@ -80,7 +80,7 @@ TEST(GradientSync, AddsUpAndOverlapsWithBackward) {
   as_ranks(world, [&](RankGroup& ranks) {
     torch::nn::Sequential model{nullptr};
     {
-      const std::lock_guard lock(alone);  // the generator is everybody's
+      const std::lock_guard lock(alone);  // the threads share torch's random generator
       model = make();
     }
     GradientSync sync(ranks, model->parameters(), {.first_bucket_bytes = 1, .bucket_bytes = 1000});
@@ -109,7 +109,7 @@ TEST(GradientSync, TakesWhatIsUnusedOnSomeRanksAsZeroAndLeavesWhatIsUnusedOnAll)
     torch::Tensor nowhere = torch::ones({2}).requires_grad_();
     torch::Tensor earlier = torch::ones({2}).requires_grad_();
     GradientSync sync(ranks, {everywhere, here_or_there, nowhere, earlier});
-    (earlier * 3).sum().backward();  // in a micro-batch before the last
+    (earlier * 3).sum().backward();  // a micro-batch before the last one
     sync.begin();
     torch::Tensor loss = everywhere.sum() * (ranks.rank() + 1.0);
     if (ranks.rank() == 1) loss = loss + here_or_there.sum() * 4;
@@ -122,7 +122,7 @@ TEST(GradientSync, TakesWhatIsUnusedOnSomeRanksAsZeroAndLeavesWhatIsUnusedOnAll)
   });
 }
 
-// As in the package, where a codebook follows the features of all ranks.
+// As in the Python package, a codebook's EMA is over the features of all ranks.
 TEST(Codebook, FollowsTheFeaturesOfAllRanks) {
   for (bool cosine : {false, true}) {
     torch::manual_seed(1);
@@ -153,10 +153,10 @@ TEST(Codebook, FollowsTheFeaturesOfAllRanks) {
   }
 }
 
-// Its first codes too, and what replaces codes that have died: whoever has them, and however many
-// rows each rank has.
+// The initial codes and the replacements of dead codes are also chosen from the features of all
+// ranks, even if the ranks have different numbers of rows.
 TEST(Codebook, StartsAndReplacesAsOneProcessWouldThatHasAll) {
-  for (std::int64_t codes : {5, 40}) {  // fewer and more than there are features
+  for (std::int64_t codes : {5, 40}) {  // fewer and more codes than features
     torch::manual_seed(1);
     const torch::Tensor features = torch::randn({3, 4, 3, 4});
     const VectorQuantizerOptions options{

@@ -1,4 +1,5 @@
-// Trainers as several ranks: the same numbers as one process, and an end that everybody hears of.
+// Runs the trainers with several ranks: the results equal those of one process, and the failure of
+// one rank ends all.
 #include "tests/training/programs/trainer_programs.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
@@ -19,7 +20,7 @@ using namespace std::chrono_literals;
 
 class TrainRanks : public testing::TestWithParam<TrainerProgram> {
  protected:
-  // Unless the program says otherwise 17 files train, which no group of batches here divides.
+  // By default 17 files are for training: not divisible by the batches per step of any test here.
   void SetUp() override { GetParam().make_media(folder_ / "media", GetParam().files); }
 
   std::vector<std::string> arguments(const std::string& results, int steps, int accumulate,
@@ -46,7 +47,7 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     }
     return all;
   }
-  // Starts all ranks; what rank r says goes to `errors.r`.
+  // Starts all ranks; rank r writes its stderr to `errors.r`.
   std::vector<ChildProgram> start(int world, const std::vector<std::string>& all) const {
     const int port = free_port();
     std::vector<ChildProgram> ranks;
@@ -64,7 +65,7 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     }
     for (ChildProgram& rank : start(world, all)) EXPECT_EQ(rank.wait(), 0) << rank.errors();
   }
-  // The way that users go: torchrun's agent has the store.
+  // As users start it: torchrun's agent runs the store's server.
   void run_with_torchrun(int world, const std::vector<std::string>& all) const {
     std::string command =
         c10::str(MILLRACE_PYTHON, " -m torch.distributed.run --no-python --master-addr 127.0.0.1",
@@ -72,7 +73,7 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     for (const std::string& argument : all) command.append(" ").append(argument);
     run_command(command);
   }
-  // All that a run logged, by step and name.
+  // All logged values of a run, with the key "<step> <name>".
   std::map<std::string, double> logged(const std::string& results) const {
     std::map<std::string, double> values;
     std::ifstream lines(folder_ / results / "metrics.jsonl");
@@ -89,7 +90,7 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     EXPECT_TRUE(a.contains(c10::str(last_step, " ", GetParam().loss)));
     EXPECT_TRUE(a.contains(c10::str(last_step, " ", GetParam().valid_loss)));
     for (const auto& [name, value] : a) {
-      // Ranks that share a batch fill their parts of it up by themselves.
+      // Ranks that share a batch pad their parts of it separately.
       if (GetParam().one_batch && name.ends_with(" padding")) continue;
       const auto there = b.find(name);
       ASSERT_NE(there, b.end()) << name;
@@ -100,7 +101,7 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     const Value u = read_checkpoint(folder_ / one / file);
     const Value v = read_checkpoint(folder_ / other / file);
     for (const std::string& part : {std::string("model"), GetParam().average}) {
-      if (part.empty()) continue;  // it keeps no average
+      if (part.empty()) continue;  // the trainer has no EMA
       for (const auto& [key, tensor] : u[part].as_dict()) {
         const torch::Tensor there = v[part][key.as_string()].as_tensor().to(torch::kFloat64);
         EXPECT_TRUE(torch::allclose(tensor.as_tensor().to(torch::kFloat64), there, 1e-5, 1e-5))
@@ -120,10 +121,11 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
   TemporaryFolder folder_;
 };
 
-// What is the scheduler's alone, and the same for all.
+// Tests of the scheduler, which is the same for all trainers: one trainer is enough.
 class RankFaults : public TrainRanks {};
 
-// Epochs end in the middle of everything. One batch a rank: the sums have the same order, too.
+// Epochs end in the middle of a step. Each rank has one batch per step, so that sums are taken in
+// the same order as in one process.
 TEST_P(TrainRanks, EqualOneProcessThatHasAllBatches) {
   for (int world : {2, 3}) {
     const std::string alone = c10::str("alone", world), ranks = c10::str("ranks", world);
@@ -147,7 +149,7 @@ TEST_P(TrainRanks, EqualOneProcessThatHasAllBatches) {
   }
 }
 
-// Six batches a step, however they are spread; or one batch of six.
+// Every run has six batches per step in total (or one batch of six), whatever the number of ranks.
 TEST_P(TrainRanks, GoOnWithAnotherNumberOfRanks) {
   auto go_on = [&](int world, const std::string& results, int steps, bool resume) {
     std::vector<std::string> more = GetParam().steady;
@@ -210,10 +212,11 @@ TEST_P(RankFaults, HearWhatIsWrongOnRankZero) {
 std::string name_of(const testing::TestParamInfo<TrainerProgram>& program) {
   return program.param.name;
 }
-// Its codebook follows every batch that it sees: ranks that see theirs at once are one process with
-// a larger batch, not one that accumulates. Unlike one larger batch, the parts of an epoch's last
-// one are of one size, for which a picture may come twice: so 12 files train. The discriminator's
-// weight is that of each rank's part.
+// The codebook's EMA is updated with every batch. So several ranks equal one process with a larger
+// batch, not one process that accumulates gradients. The last batch of an epoch is padded with
+// repeated pictures so that the ranks' parts have equal sizes; with 12 files for training there is
+// no such padding. The adaptive weight of the discriminator differs between the ranks' parts, so
+// the discriminator is off.
 TrainerProgram plain_nuwa_vae_program() {
   TrainerProgram program = nuwa_vae_program();
   for (const char* flag : {"--use-vgg-and-gan", "false", "--vq-threshold-ema-dead-code", "1.5"}) {

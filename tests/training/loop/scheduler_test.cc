@@ -1,4 +1,4 @@
-// The scheduler with the smallest VQGAN over generated pictures: results, resume, signals, trouble.
+// Tests the scheduler with a tiny VQGAN on generated pictures: results, resume, signals, errors.
 #include "tests/training/loop/tiny_training.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -38,7 +38,7 @@ TEST(Scheduler, ResumesToTheBit) {
   Training straight{
       .folder = straight_folder.path(), .steps = 9, .options = {.grad_accum_every = 2}};
   EXPECT_EQ(straight(), 0);
-  // Thrown out in the middle of nowhere, twice, after steps that no checkpoint holds.
+  // Interrupted twice by an exception, after steps that are in no checkpoint.
   struct Killed {};
   for (std::int64_t end : {3, 7}) {
     Training broken{.folder = broken_folder.path(),
@@ -92,7 +92,7 @@ TEST(Scheduler, FallsBackToTheLastWholeCheckpoint) {
   EXPECT_EQ(again(), 0);
   set_log_sink({});
   EXPECT_NE(warning.find("checkpoint.5.pt"), std::string::npos);
-  EXPECT_EQ(again.logs.begin()->first, 4);  // step 4 was done again
+  EXPECT_EQ(again.logs.begin()->first, 4);  // step 4 was repeated
 }
 
 TEST(Scheduler, RefusesAFolderWithAnEarlierRun) {
@@ -109,7 +109,7 @@ TEST(Scheduler, RefusesAFolderWithAnEarlierRun) {
 
 TEST(Scheduler, SkipsStepsWithoutAFiniteLossAndThenGivesUp) {
   TemporaryFolder folder;
-  // A rate that blows the weights up: after the generator's first step no loss is a number.
+  // With an infinite learning rate all losses are NaN after the generator's first step.
   Training run{.folder = folder.path(),
                .steps = 50,
                .options = {.max_bad_steps = 4},

@@ -1,5 +1,5 @@
-// Told to stop in the middle of a step, of validation, of sampling and of a checkpoint: the run
-// ends with a whole checkpoint, and what is resumed from it equals a run that was never stopped.
+// Stops a run by a signal during a step, validation, sampling and a checkpoint. The run must end
+// with a complete checkpoint, and the resumed run must equal one that was never stopped.
 #include "tests/training/loop/tiny_training.h"
 
 #include <millrace/training/loop/stop_signal.h>
@@ -14,13 +14,13 @@ namespace {
 
 enum class Moment { generator, discriminator, validation, sampling, weights, checkpoint };
 
-// What came after the signal.
+// What happened after the signal.
 struct Aftermath {
   std::chrono::steady_clock::time_point raised{};
-  int calls = 0;  // of the stage
+  int calls = 0;  // number of calls of the stage
 };
 
-// Raises SIGTERM when it comes to `moment` of `step`.
+// Raises SIGTERM when it reaches `moment` of `step`.
 template <class Trained>
 class StoppedStage : public Trained {
  public:
@@ -45,7 +45,7 @@ class StoppedStage : public Trained {
     reach(Moment::weights);
     return Trained::weights(step, ema);
   }
-  std::string config() const override {  // asked for while a checkpoint is made
+  std::string config() const override {  // called while a checkpoint is written
     if (at_ == Moment::checkpoint && step_ == on_) raise();
     return Trained::config();
   }
@@ -99,10 +99,10 @@ TEST_P(Stop, EndsWithAWholeCheckpointAndLosesNothing) {
   Aftermath aftermath;
   run.make_stage = [&aftermath] { return stopped_stage(aftermath); };
   ASSERT_EQ(run(), 128 + SIGTERM);
-  // The step is ended, or the batch of validation, and nothing more is begun.
+  // The run finishes the current step or validation batch and starts nothing else.
   EXPECT_LE(aftermath.calls, 3);
   EXPECT_LT(std::chrono::steady_clock::now() - aftermath.raised, std::chrono::seconds(10));
-  const Value left = read_checkpoint(folder / "checkpoint.6.pt");  // the step was ended
+  const Value left = read_checkpoint(folder / "checkpoint.6.pt");  // the step was finished
   EXPECT_EQ(left["step"].as_int(), stopped_in + 1);
   EXPECT_FALSE(std::filesystem::exists(folder / "checkpoint.7.pt"));
 
@@ -115,14 +115,14 @@ TEST_P(Stop, EndsWithAWholeCheckpointAndLosesNothing) {
     text << std::ifstream(path).rdbuf();
     return text.str();
   };
-  // Validation that the signal broke off is made up for, on the same weights.
+  // The resumed run repeats the interrupted validation, with the same weights.
   EXPECT_EQ(text_of(folder / "metrics.jsonl"), text_of(straight_folder / "metrics.jsonl"));
   const std::string sample = video() ? "sampled.1.gif" : "5.ema.png";
   EXPECT_FALSE(text_of(folder / sample).empty());
   EXPECT_EQ(text_of(folder / sample), text_of(straight_folder / sample));
 }
 
-// While files are listed and weights are read.
+// The signal comes while the program lists files and reads weights.
 TEST(StopBeforeTheFirstStep, LeavesACheckpointOfTheBeginning) {
   TemporaryFolder straight_folder, folder;
   Training straight{.folder = straight_folder.path()};

@@ -1,4 +1,4 @@
-// The smallest models over generated pictures, trained in this process.
+// Trains tiny models on generated pictures, in this process.
 #pragma once
 
 #include "tests/reference.h"
@@ -23,7 +23,7 @@ inline VqganConfig tiny() {
   return {.dim = 16, .layers = 1, .codebook_size = 16, .discr_layers = 1, .num_resnet_blocks = {0}};
 }
 
-// A discriminator of frames and a smaller one, both from step 2 on; pictures are its clips.
+// A frame discriminator and a multi-scale one, both from step 2 on. Clips are single pictures.
 inline VideoTokenizerConfig tiny_video() {
   VideoTokenizerConfig config{.image_size = 16,
                               .layers = {{"compress_space", 6}, {"residual"}},
@@ -42,7 +42,7 @@ inline VideoTokenizerStageOptions tiny_video_options() {
 
 using Hook = std::function<void(std::int64_t step, const Logs& logs)>;
 
-// A run from whatever the folder holds to `steps`. Fills `logs` with what was logged at each step.
+// A run up to `steps`, resumed if `old` says so. Fills `logs` with the logged values of each step.
 struct Training {
   std::filesystem::path folder;
   std::int64_t steps = 6;
@@ -50,7 +50,7 @@ struct Training {
   Hook hook = [](std::int64_t, const Logs&) {};
   SchedulerOptions options{};
   VqganStageOptions stage_options{};
-  // Another stage, e.g. one in which something happens.
+  // Replace this to train another stage.
   std::function<std::unique_ptr<Stage>()> make_stage = [this] {
     return std::make_unique<VqganStage>(tiny(), stage_options);
   };

@@ -158,7 +158,7 @@ void describe(const T& value, const std::string& name, Text& text) {
   }
 }
 
-// ---- other values than the one a member has
+// ---- random other values of a member
 
 template <class T>
 void vary(T& value, std::mt19937& random) {
@@ -205,7 +205,7 @@ void vary(T& value, std::mt19937& random) {
   }
 }
 
-// What is saved is a configuration that fits: from_json() checks it.
+// Only valid configurations are compared, because from_json() refuses others.
 template <class Config>
 bool fits(const Config& config) {
   try {
@@ -225,13 +225,13 @@ void expect_round_trip(const Config& config, const std::string& what) {
   EXPECT_EQ(before, after) << what << " is lost in " << json;
 }
 
-// What the model sets from other members is not saved.
+// Restores members that the model computes from other members: they are not saved.
 void derive(auto&) {}
 void derive(VqganConfig& config) {
   config.vq.codebook_size = VectorQuantizerOptions{}.codebook_size;
 }
 
-// A configuration of its own, as JSON.
+// `autoencoder` is a configuration in JSON, so a random string is not valid.
 void derive(MeshTransformerConfig& config) {
   if (!config.autoencoder.empty()) config.autoencoder = MeshAutoencoderConfig{}.to_json();
 }
@@ -244,7 +244,7 @@ void vary_member(Config& config, const std::string& chosen, std::mt19937& random
   derive(config);
 }
 
-// Tries other values of one member; says how many of them fit the rest and were compared.
+// Tries random values of one member. Returns the number of valid configurations compared.
 template <class Config>
 int try_values(const Config& base, const std::string& name, std::mt19937& random) {
   int compared = 0;
@@ -261,7 +261,7 @@ int try_values(const Config& base, const std::string& name, std::mt19937& random
   return compared;
 }
 
-// Some members fit only together with others: then two bases differ in them.
+// Some members are valid only together with others. For those, two bases have different values.
 template <class Config>
 bool differ(const Config& one, const Config& other, const std::string& name) {
   auto text_of = [&](const Config& config) {
@@ -274,7 +274,7 @@ bool differ(const Config& one, const Config& other, const std::string& name) {
   return text_of(one) != text_of(other);
 }
 
-// Each member on its own, from each of `bases`; then several members at once.
+// Changes each member alone, starting from each of `bases`; then several members at once.
 template <class Config>
 void survives(const std::vector<Config>& bases) {
   std::mt19937 random(7);
@@ -341,7 +341,7 @@ TEST(ConfigRoundTrip, KeepsEveryMemberOfTheMeshTransformer) {
        {.condition_on_text = true, .text_encoder = TextEncoderConfig{}}});
 }
 
-// ---- the lists above against the headers
+// ---- comparison of the lists above with the headers
 
 std::vector<std::string> split(std::string list) {
   std::ranges::replace(list, ',', ' ');
@@ -356,7 +356,7 @@ std::set<std::string> declared(const std::string& source, const std::string& nam
   std::string body = source.substr(begin, source.find("\n};", begin) - begin);
   body = body.substr(body.find('{') + 1);
   body = std::regex_replace(body, std::regex("//[^\n]*"), "");
-  for (std::string before; before != body;) {  // initialisers and bodies of functions, inside out
+  for (std::string before; before != body;) {  // removes initialisers and function bodies
     before = body;
     body = std::regex_replace(body, std::regex(R"(\([^()]*\)( const)?\s*\{[^{}]*\})"), "();");
     body = std::regex_replace(body, std::regex(R"(\{[^{}]*\})"), "");
@@ -396,8 +396,8 @@ void expect_listed(const std::string& source, const std::string& name,
 
 TEST(ConfigRoundTrip, ListsEveryMemberThatTheHeadersDeclare) {
   const std::string source = all_headers();
-  // Set by the model from its other arguments; the last decides how sums are taken, not what they
-  // are.
+  // The model sets these from its other arguments. factored_entropies changes only how sums are
+  // computed, not their values.
   expect_listed<VectorQuantizerOptions>(source, "VectorQuantizerOptions", {"dim"});
   expect_listed<LfqOptions>(source, "LfqOptions", {"dim", "codebook_size", "factored_entropies"});
   expect_listed<VqganConfig>(source, "VqganConfig");

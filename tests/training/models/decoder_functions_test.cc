@@ -1,5 +1,5 @@
-// Attention over a few tokens, gated layers and linear layers as one operation each: what they
-// give, and their gradients, beside the same in plain operations and 64 bits.
+// Compares the fused operators (attention over a few tokens, gated layers, linear layers) and their
+// gradients with plain operators in 64 bits.
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/ops/decoder_functions.h>
 #include <millrace/training/models/ops/linear_function.h>
@@ -23,7 +23,7 @@ struct Sizes {
 using Tensors = std::vector<torch::Tensor>;
 using Operation = std::function<torch::Tensor(const Tensors&)>;
 
-// What comes out, and the gradient of each input for a fixed sum of it.
+// The output, and the gradient of each input for a fixed weighted sum of the output.
 Tensors run(const Operation& operation, const Tensors& inputs, torch::ScalarType type) {
   Tensors leaves;
   for (const torch::Tensor& input : inputs) {
@@ -78,7 +78,7 @@ torch::Tensor our_attention(const Tensors& in, const Sizes& s, double scale) {
                          scale);
 }
 
-// Rows that fill no group, channels that fill no vector, heads that share keys, one token alone.
+// Sizes that do not fill a group of rows or a SIMD vector, heads that share keys, a single token.
 TEST(ShortAttention, IsPlainAttentionAndHasItsGradients) {
   torch::manual_seed(1);
   for (const Sizes& s :
@@ -117,8 +117,7 @@ TEST(ShortAttention, IsTheSameForAnyNumberOfThreads) {
                               attention_inputs(s));
 }
 
-// LibTorch's loop is a template in a header, and runs on one thread if it is compiled without
-// OpenMP.
+// at::parallel_for is a template in a header. Compiled without OpenMP it runs on one thread.
 TEST(OwnKernels, RunOnAsManyThreadsAsAreAskedFor) {
   const int before = torch::get_num_threads();
   torch::set_num_threads(3);
@@ -152,7 +151,7 @@ TEST(GatedGelu, IsAProductWithGeluAndHasItsGradients) {
   const auto ours = [](const Tensors& in) { return gated_gelu(in[0]); };
   const auto plain = [](const Tensors& in) { return plain_gate(in[0]); };
   expect_alike(ours, plain, {torch::randn({7, 30, 128}) * 3});
-  expect_alike(ours, plain, {torch::randn({5, 26})});  // half of a vector is left
+  expect_alike(ours, plain, {torch::randn({5, 26})});  // not a multiple of the SIMD width
   expect_alike(ours, plain, {torch::linspace(-12, 12, 2000).view({2, 1000})});
 }
 
@@ -182,15 +181,16 @@ torch::Tensor plain_linear(const Tensors& in) {
   return in.size() > 2 ? product + in[2] : product;
 }
 
-// Rows, columns and depths that fill tiles, vectors and blocks, and that leave one or nearly a
-// whole one over.
+// Rows, columns and depths that fill tiles, SIMD vectors and blocks exactly, exceed them by one, or
+// fall short by one.
 TEST(LinearProduct, IsALinearLayerAndHasItsGradients) {
   torch::manual_seed(7);
   for (const std::int64_t rows : {64, 72, 95, 600}) {
     for (const auto& [in, out] : {std::pair{128, 96}, {1, 1}, {31, 33}, {257, 17}, {700, 31}}) {
       SCOPED_TRACE(testing::Message() << rows << " rows, " << in << " to " << out);
       const Tensors inputs{torch::randn({rows, in}), torch::randn({out, in}), torch::randn({out})};
-      expect_alike(our_linear, plain_linear, inputs, 1e-5);  // a bias gets sums that cancel
+      // The gradient of a bias is a sum with cancellation, hence the larger tolerance.
+      expect_alike(our_linear, plain_linear, inputs, 1e-5);
       expect_alike(our_linear, plain_linear, {inputs[0], inputs[1]});
     }
   }

@@ -1,5 +1,5 @@
-// What parity_check does not see of the mesh autoencoder: the trainer's own file from Python,
-// modes, sizes that cannot be, and memory.
+// Tests of the mesh autoencoder that parity_check does not cover: checkpoints of the Python
+// trainer, train and eval mode, invalid sizes, and memory.
 #include "tests/reference.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -53,7 +53,7 @@ TEST(MeshAutoencoder, OfTheTrainerInPythonGivesItsCodes) {
   std::ifstream file(saved("mesh_autoencoder.json"));
   const auto wanted = nlohmann::json::parse(file);
   const Value trainer = read_checkpoint(saved("mesh_autoencoder.pt"));
-  // Its configuration is a pickle inside the pickle.
+  // The configuration in it is a pickle inside the pickle.
   const Value config = read_pickle(trainer["config"].as_bytes());
   EXPECT_EQ(config.as_list()[1]["codebook_size"].as_int(), wanted["config"]["codebook_size"]);
   MeshAutoencoder model(MeshAutoencoderConfig::from_json(wanted["config"].dump()));
@@ -96,7 +96,7 @@ TEST(MeshAutoencoder, TakesAMeshOfOneFaceBesideAnother) {
   const MeshLoss loss = model->loss(both);
   loss.total.backward();
   EXPECT_TRUE(std::isfinite(loss.total.item<double>()));
-  // Alone it has the same codes.
+  // The second mesh alone has the same codes.
   Meshes alone{.vertices = both.vertices.narrow(0, 1, 1),
                .faces = both.faces.narrow(0, 1, 1).narrow(1, 0, 1)};
   EXPECT_TRUE(torch::equal(model->tokenize(both)[1].narrow(0, 0, 3), model->tokenize(alone)[0]));
@@ -137,7 +137,7 @@ TEST(MeshAutoencoder, ConfigurationComesBackFromJson) {
   EXPECT_EQ(MeshAutoencoderConfig::from_json("{}").to_json(), MeshAutoencoderConfig{}.to_json());
 }
 
-// Without the table of vectors by codes the entropies are the same, and so are their gradients.
+// Computed without the distance table (vectors times codes), entropies and gradients are the same.
 TEST(Lfq, FactoredEntropiesEqualThoseOfTheTable) {
   for (const std::int64_t bits : {1, 5, 10}) {
     std::vector<torch::Tensor> losses, gradients;

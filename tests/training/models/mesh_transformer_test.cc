@@ -1,5 +1,5 @@
-// The mesh transformer: what counts in its loss, how it writes meshes, and its texts. That it is
-// the package's is for tests/parity.
+// Tests the mesh transformer's loss, generation and texts. tests/parity compares it with the Python
+// package.
 #include "tests/reference.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -55,7 +55,7 @@ TEST(MeshTransformer, ItsConfigurationComesBack) {
   EXPECT_EQ(MeshTransformerConfig::from_json(config.to_json()).to_json(), config.to_json());
 }
 
-// Each mesh by itself and all in one batch: the same sums, whatever fills the shorter ones up.
+// Padding does not count: the loss of a batch is the mean over the labels of its meshes alone.
 TEST(MeshTransformer, WhatFillsAMeshUpDoesNotCount) {
   torch::manual_seed(1);
   MeshTransformer model(small());
@@ -87,13 +87,13 @@ TEST(MeshTransformer, NamesAMeshThatIsTooLong) {
 TEST(MeshTransformer, EndsMeshesAfterWholeFacesOnly) {
   torch::manual_seed(2);
   MeshTransformer model(small());
-  {  // the end is always likeliest
+  {  // the end token always has the highest probability
     torch::NoGradGuard no_grad;
     model->named_parameters()["to_logits.bias"][10] = 100;
   }
   const torch::Tensor made = model->generate({.batch_size = 3});
   EXPECT_EQ(made.sizes(), (std::vector<std::int64_t>{3, 6}));
-  EXPECT_TRUE(model->is_training());  // its mode is put back
+  EXPECT_TRUE(model->is_training());  // generate() restores the mode
   EXPECT_TRUE(((made >= 0) & (made < 10)).all().item<bool>());
 }
 
@@ -108,7 +108,7 @@ TEST(MeshTransformer, DrawsFromTheLikeliestAndBySeed) {
   EXPECT_TRUE(torch::equal(model->generate(options), first));
   options.seed = 6;
   EXPECT_FALSE(torch::equal(model->generate(options), first));
-  // With one code left to draw from, both filters are greedy.
+  // With a single candidate code, both filters are greedy.
   const torch::Tensor greedy =
       model->generate({.batch_size = 2, .temperature = 0, .max_seq_len = 30});
   EXPECT_TRUE(torch::equal(
@@ -139,8 +139,8 @@ TEST(MeshTransformer, ItsTextsAreBytesAndAreLearnt) {
   const torch::Tensor texts =
       model->embed_texts({"a chair", "", "a table that is too long for it"});
   EXPECT_EQ(texts.sizes(), (std::vector<std::int64_t>{3, 20, 12}));
-  EXPECT_FALSE(texts[1].any().item<bool>());              // nothing is said
-  EXPECT_FALSE(texts[0].slice(0, 7).any().item<bool>());  // after its last byte
+  EXPECT_FALSE(texts[1].any().item<bool>());              // an empty text
+  EXPECT_FALSE(texts[0].slice(0, 7).any().item<bool>());  // padding after the last byte
   model->eval();
   const torch::Tensor codes = torch::randint(10, {3, 12});
   const torch::Tensor loss = model->loss(codes, texts);

@@ -1,4 +1,4 @@
-// MuLaN: its loss, what ranks see of it, retrieval, and folders with everything that can be wrong.
+// Tests MuLaN: loss, batches split over ranks, retrieval, and folders with unreadable files.
 #include "tests/training/programs/trainer_programs.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
@@ -37,7 +37,7 @@ torch::Tensor temperature_of(Mulan& model) {
   return model->named_parameters()["contrast.temperatures"];
 }
 
-// The package's formula, in 64 bits: exponentials, their sums, logarithms.
+// The Python package's formula, without log-sum-exp, in 64 bits.
 double by_exponentials(const MulanLatents& latents, double temperature, bool decoupled) {
   const torch::Tensor near =
       latents.audio.to(torch::kFloat64).matmul(latents.text.to(torch::kFloat64).t()) *
@@ -58,7 +58,7 @@ TEST(Mulan, LossIsThePackagesAndStaysFinite) {
     const MulanLatents latents{.audio = unit_rows(7, 6), .text = unit_rows(7, 6)};
     EXPECT_NEAR(model->loss(latents).item<double>(),
                 by_exponentials(latents, std::log(10.0), decoupled), 1e-5);
-    // Where exponentials in 32 bits are infinite: logits up to 300.
+    // Logits up to 300, whose exponentials overflow in 32 bits.
     temperature_of(model).fill_(std::log(300.0));
     const double wanted = by_exponentials(latents, std::log(300.0), decoupled);
     EXPECT_NEAR(model->loss(latents).item<double>(), wanted, 1e-4 * wanted);
@@ -80,7 +80,7 @@ TEST(Mulan, PartsOfABatchSeeWhatTheWholeSees) {
     EXPECT_TRUE(torch::allclose(part.audio, whole.audio.narrow(0, first, 2), 1e-5, 1e-6));
     EXPECT_TRUE(torch::allclose(part.text, whole.text.narrow(0, first, 2), 1e-5, 1e-6));
   }
-  draws->reseed(4);  // and it does depend on what is drawn
+  draws->reseed(4);  // the latents do depend on the random numbers
   EXPECT_FALSE(torch::allclose(model->latents(sounds, tokens).audio, whole.audio, 1e-3, 1e-3));
 }
 
@@ -91,7 +91,7 @@ TEST(Mulan, CaptionsMayBePaddedAsYouLike) {
   const torch::Tensor padded = torch::constant_pad_nd(tokens, {0, 9});
   EXPECT_TRUE(
       torch::allclose(model->text_latents(tokens), model->text_latents(padded), 1e-5, 1e-6));
-  // An empty caption is a caption.
+  // Empty captions are allowed.
   EXPECT_TRUE(
       model->text_latents(torch::zeros({2, 0}, torch::kInt64)).isfinite().all().item<bool>());
 }
@@ -100,7 +100,7 @@ TEST(Mulan, RetrievalCountsWhatIsFound) {
   torch::manual_seed(4);
   const std::int64_t rows = 40;
   const MulanLatents latents{.audio = unit_rows(rows, 3), .text = unit_rows(rows, 3)};
-  const torch::Tensor caption = torch::arange(rows) % 31;  // some captions twice
+  const torch::Tensor caption = torch::arange(rows) % 31;  // some captions occur twice
   for (std::int64_t within : {1, 5}) {
     std::int64_t by_text = 0, by_sound = 0;
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -122,7 +122,7 @@ TEST(Mulan, RetrievalCountsWhatIsFound) {
   }
 }
 
-// Sounds of every kind beside each other. `format`: 1 integers, 3 floating point.
+// `format`: WAV format tag, 1 for integers, 3 for floating point.
 void write_wav_of(const std::filesystem::path& path, int format, int bits, int channels, int rate,
                   int samples) {
   std::string data;
@@ -173,7 +173,7 @@ class MulanFolder : public testing::Test {
     add("latin1", "G\xE4nge");
     write_wav_of(media / "utf16.wav", 1, 16, 1, 8'000, 600);
     add("utf16", std::string("\xFF\xFEG\0e\0", 6));
-    // These have no pair.
+    // A sound without a text, and a text without a sound.
     write_wav_of(media / "alone.wav", 1, 16, 1, 8'000, 600);
     add("lonely", "a text without a sound");
   }
@@ -194,7 +194,7 @@ class MulanFolder : public testing::Test {
     ChildProgram child(program.path, all, folder_ / "errors");
     return child.wait();
   }
-  // Why each file is in the ledger, by name.
+  // The ledger's line for each file, by file name.
   std::map<std::string, std::string> ledger() const {
     std::map<std::string, std::string> found;
     std::ifstream lines(folder_ / "results" / "errors.jsonl");
@@ -216,7 +216,7 @@ class MulanFolder : public testing::Test {
 
 TEST_F(MulanFolder, TrainsOnWhatCanBeReadAndTellsOfTheRest) {
   ASSERT_EQ(run({}), 0) << text_of(folder_ / "errors");
-  const auto told = ledger();
+  const auto entries = ledger();
   const std::map<std::string, std::string> wanted{{"nothing.wav", "the sound has 0 samples"},
                                                   {"corrupt.mp3", "cannot read the mp3 header"},
                                                   {"latin1.txt", "Latin-1"},
@@ -224,20 +224,21 @@ TEST_F(MulanFolder, TrainsOnWhatCanBeReadAndTellsOfTheRest) {
                                                   {"alone.wav", "no text of the same name"},
                                                   {"lonely.txt", "without a file of the same"}};
   for (const auto& [name, reason] : wanted) {
-    ASSERT_TRUE(told.contains(name)) << name << " in " << text_of(folder_ / "results/errors.jsonl");
-    EXPECT_NE(told.at(name).find(reason), std::string::npos) << told.at(name);
+    ASSERT_TRUE(entries.contains(name))
+        << name << " in " << text_of(folder_ / "results/errors.jsonl");
+    EXPECT_NE(entries.at(name).find(reason), std::string::npos) << entries.at(name);
   }
-  EXPECT_EQ(told.size(), wanted.size()) << text_of(folder_ / "results/errors.jsonl");
+  EXPECT_EQ(entries.size(), wanted.size()) << text_of(folder_ / "results/errors.jsonl");
 }
 
 TEST_F(MulanFolder, CanRefuseLongCaptionsAndWholeSoundsThatAreTooShort) {
   ASSERT_EQ(run({"--truncate-captions", "false", "--data-max-length", "0", "--valid-frac", "0"}), 0)
       << text_of(folder_ / "errors");
-  const auto told = ledger();
-  ASSERT_TRUE(told.contains("long_caption.txt") || told.contains("long_caption.wav"))
+  const auto entries = ledger();
+  ASSERT_TRUE(entries.contains("long_caption.txt") || entries.contains("long_caption.wav"))
       << text_of(folder_ / "results/errors.jsonl");
-  ASSERT_TRUE(told.contains("short.wav")) << text_of(folder_ / "results/errors.jsonl");
-  EXPECT_NE(told.at("short.wav").find("9 samples, fewer than 84"), std::string::npos);
+  ASSERT_TRUE(entries.contains("short.wav")) << text_of(folder_ / "results/errors.jsonl");
+  EXPECT_NE(entries.at("short.wav").find("9 samples, fewer than 84"), std::string::npos);
 }
 
 TEST_F(MulanFolder, TakesCaptionsFromATable) {

@@ -37,12 +37,13 @@ torch::Tensor texts() {
   return torch::tensor({{3, 7, 1, 0}, {5, 0, 0, 0}}, torch::kInt64);
 }
 
-// Guidance as it should be is not what parity compares with.
+// With and without the KV cache. parity_check does not cover correct guidance: it compares with the
+// package's, which has a bug.
 TEST(Nuwa, RemembersWhatItHasComputed) {
   for (bool reversible : {true, false}) {
     torch::manual_seed(3);
     Nuwa model(tiny(reversible));
-    for (std::int64_t frames : {2, 3, 5}) {  // more than it has positions for
+    for (std::int64_t frames : {2, 3, 5}) {  // 5 is more than max_video_frames
       NuwaGenerateOptions options{.filter_thres = 1, .cond_scale = 3, .num_frames = frames};
       const torch::Tensor remembered = model->generate_codes(texts(), options);
       options.cached = false;
@@ -59,7 +60,7 @@ TEST(Nuwa, MakesVideosThroughAnyNumberOfLayersAndCodesOfAnySize) {
   EXPECT_EQ(video.sizes(), (std::vector<std::int64_t>{2, 2, 1, 24, 24}));
 }
 
-// A code depends on no later one, in space or in time.
+// Causality: a code does not depend on later codes, in space or in time.
 TEST(Nuwa, SeesNoLaterCode) {
   torch::manual_seed(4);
   Nuwa model(tiny(true));

@@ -1,5 +1,5 @@
-// The stage of the video tokenizer: what counts in its loss, when its optimizers step and how fast,
-// and what its checkpoints are for Python.
+// Tests the stage of the video tokenizer: padding frames, the steps and learning rates of its
+// optimizers, and checkpoints that Python can load.
 #include "tests/training/loop/tiny_training.h"
 
 #include <c10/util/StringUtil.h>
@@ -8,7 +8,7 @@
 namespace millrace {
 namespace {
 
-// Every layer that looks at other frames.
+// A model with every layer type that mixes frames.
 VideoTokenizerConfig clip_model() {
   VideoTokenizerConfig config = tiny_video();
   config.image_size = 8;
@@ -32,7 +32,7 @@ std::vector<torch::Tensor> gradients(const std::vector<torch::Tensor>& parameter
 void expect_near(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
-    // The lookup-free quantizer's loss is steep: its gradients show rounding a hundredfold.
+    // The steep loss of the lookup-free quantizer amplifies rounding errors a hundredfold.
     EXPECT_LT((a[i] - b[i]).norm().item<double>(), 1e-3 * b[i].norm().item<double>() + 1e-5) << i;
   }
 }
@@ -43,7 +43,7 @@ VideoLossOptions own_frames(const std::vector<std::int64_t>& counts) {
   return options;
 }
 
-// A clip of 5 frames is the same clip whatever it is filled up with.
+// The loss of a clip of 5 frames does not depend on its padding frames.
 TEST(VideoTokenizerStage, FramesThatFillAClipUpDoNotCount) {
   VideoTokenizerConfig config = clip_model();
   config.use_gan = false;
@@ -87,7 +87,7 @@ TEST(VideoTokenizerStage, RunsLayersAgainWithTheSameNumbers) {
     loss.backward();
     auto found = gradients(model->generator_parameters());
     found.push_back(loss.total);
-    found.push_back(torch::rand({4}));  // the generator is where it was left
+    found.push_back(torch::rand({4}));  // the RNG state must be the same afterwards
     return found;
   };
   const auto kept = trained(false), again = trained(true);
@@ -133,7 +133,7 @@ TEST(VideoTokenizerStage, EveryOptimizerStepsOnceAStepAndEndsAtItsRate) {
   // The discriminator's warm-up counts its own steps.
   EXPECT_EQ(last["discr_warmup"]["last_step"].as_int(), 5);
   EXPECT_EQ(last["warmup"]["last_step"].as_int(), 7);
-  // Without it there is nothing to tell of it, and no number.
+  // Steps without the discriminator or the gradient penalty do not log their losses.
   EXPECT_TRUE(value_of(run.training.logs[1], "discr_loss", -1) == -1);
   EXPECT_NE(value_of(run.training.logs[2], "discr_loss", -1), -1);
   EXPECT_NE(value_of(run.training.logs[4], "gradient_penalty", -1), -1);
@@ -158,20 +158,20 @@ TEST(VideoTokenizerStage, NamesFilesAsTheTrainerInPython) {
   EXPECT_FALSE(first["ema_model"].as_dict().contains("online_model.conv_in.conv.weight"));
 }
 
-// What the trainer in Python does with a checkpoint, step by step; by its own load() it is done in
-// tests/parity/python/python_video_trainer.py, by hand.
+// Does what the Python trainer does with a checkpoint, but without the package. The package's own
+// load() is tested by tests/parity/python/python_video_trainer.py, which is run by hand.
 TEST(VideoTokenizerStage, PythonGoesOnFromItsCheckpointsAtTheRightRate) {
   if (!MILLRACE_PYTHON_TORCH) GTEST_SKIP() << "Python cannot import torch here";
   TemporaryFolder folder;
   VideoRun run(folder.path());
   run.training.steps = 2;  // in the middle of the warm-up
   ASSERT_EQ(run.training(), 0);
-  const std::string said = run_python(R"(
+  const std::string output = run_python(R"(
 import json, sys, torch, pytorch_warmup
 saved = torch.load(sys.argv[1], weights_only=True)
 groups = saved["optimizer"]["param_groups"]
 moments = saved["optimizer"]["state"]
-def parameter(i, group):  # what never had a gradient has no moments
+def parameter(i, group):  # a parameter that never had a gradient has no moments
     shape = moments[i]["exp_avg"].shape if i in moments else (1,) * (2 if group["weight_decay"] else 1)
     return torch.nn.Parameter(torch.zeros(shape))
 parameters = [[parameter(i, group) for i in group["params"]] for group in groups]
@@ -192,16 +192,16 @@ for _ in range(4):
 print(json.dumps({"rates": rates, "dims": [sorted({p.ndim > 1 for p in ps}) for ps in parameters],
                   "decay": [g["weight_decay"] for g in groups], "step": saved["step"]}))
 )",
-                                      (folder / "checkpoint.1.pt").string());
-  const auto told = nlohmann::json::parse(said, nullptr, false);
-  ASSERT_FALSE(told.is_discarded()) << said;
+                                        (folder / "checkpoint.1.pt").string());
+  const auto result = nlohmann::json::parse(output, nullptr, false);
+  ASSERT_FALSE(result.is_discarded()) << output;
   const std::vector<double> rates{0.75e-3, 1e-3, 1e-3, 1e-3};
   for (std::size_t i = 0; i < rates.size(); ++i) {
-    for (const double rate : told["rates"][i]) EXPECT_NEAR(rate, rates[i], 1e-12) << i;
+    for (const double rate : result["rates"][i]) EXPECT_NEAR(rate, rates[i], 1e-12) << i;
   }
-  EXPECT_EQ(told["dims"], nlohmann::json::parse("[[true], [false]]"));
-  EXPECT_EQ(told["decay"], nlohmann::json::parse("[0.01, 0]"));
-  EXPECT_EQ(told["step"], 2);
+  EXPECT_EQ(result["dims"], nlohmann::json::parse("[[true], [false]]"));
+  EXPECT_EQ(result["decay"], nlohmann::json::parse("[0.01, 0]"));
+  EXPECT_EQ(result["step"], 2);
 }
 
 }  // namespace

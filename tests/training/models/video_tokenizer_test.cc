@@ -1,5 +1,5 @@
-// What parity_check cannot see of the video tokenizer: what is refused, and what the package cannot
-// run at all.
+// Tests of the video tokenizer that parity_check does not cover: refused configurations, and
+// features that fail in the Python package.
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
@@ -64,7 +64,7 @@ TEST(VideoTokenizer, CodesGiveTheReconstructionBack) {
 
 TEST(VideoTokenizer, PicturesAreVideosOfOneFrameAlsoWithTheFirstFrameApart) {
   VideoTokenizerConfig config = tiny();
-  config.separate_first_frame_encoding = true;  // in the package pictures fail then
+  config.separate_first_frame_encoding = true;  // with this, pictures fail in the package
   VideoTokenizer model(config);
   const torch::Tensor pictures = torch::rand({2, 3, 8, 8});
   EXPECT_EQ(model->reconstruct(pictures).sizes(), (std::vector<std::int64_t>{2, 3, 1, 8, 8}));
@@ -125,7 +125,7 @@ TEST(VideoTokenizer, ConfigurationGoesThroughJsonAndLayersAreWrittenAsInPython) 
   EXPECT_THROW(parse_video_layers({"compress_space:1234567890"}), Error);
 }
 
-// In the package these layers cannot run, or not unless the last one is conditional too.
+// In the package these layers fail, or they run only if the last layer is conditional too.
 TEST(VideoTokenizer, EveryConditionalLayerSeesTheCondition) {
   for (const char* type :
        {"cond_residual", "cond_attend_space", "cond_attend_time", "cond_linear_attend_space"}) {
@@ -148,7 +148,8 @@ TEST(VideoTokenizer, EveryConditionalLayerSeesTheCondition) {
   }
 }
 
-// `compat` takes the package's order, which parity_check compares; training takes a shorter way.
+// `compat` runs the operations in the package's order, which parity_check compares. Training uses
+// fewer operations.
 TEST(VideoTokenizer, TrainingAndCompatDifferInRoundingAlone) {
   auto run = [](bool compat, bool discriminator) {
     torch::manual_seed(4);
@@ -176,7 +177,7 @@ TEST(VideoTokenizer, TrainingAndCompatDifferInRoundingAlone) {
   }
 }
 
-// Every layer that changes shapes, and every discriminator, in both layouts.
+// Every layer that changes shapes, and every discriminator, in both memory formats.
 TEST(VideoTokenizer, ChannelsLastDiffersInRoundingAlone) {
   auto run = [](bool channels_last, std::int64_t frames) {
     torch::manual_seed(6);
@@ -221,7 +222,7 @@ TEST(VideoTokenizer, ChannelsLastDiffersInRoundingAlone) {
   }
 }
 
-// In the package the discriminator counts fully then, and drowns the reconstruction.
+// In the package the adversarial loss then has weight 1 and dominates the reconstruction loss.
 TEST(VideoTokenizer, WithoutAPerceptualLossDiscriminatorsAreWeighedAgainstTheReconstruction) {
   torch::manual_seed(7);
   VideoTokenizerConfig config = tiny();
@@ -230,7 +231,7 @@ TEST(VideoTokenizer, WithoutAPerceptualLossDiscriminatorsAreWeighedAgainstTheRec
   const torch::Tensor video = torch::rand({2, 3, 3, 8, 8});
   auto slopes = [&](bool adversarial, bool weigh) {
     model->zero_grad();
-    torch::manual_seed(8);  // the frames that the discriminator sees
+    torch::manual_seed(8);  // selects the frames for the discriminator
     VideoGeneratorLoss loss = model->generator_loss(
         video, {.adversarial = adversarial, .weigh_against_reconstruction = weigh});
     loss.backward();
@@ -252,7 +253,7 @@ TEST(VideoTokenizer, WithoutAPerceptualLossDiscriminatorsAreWeighedAgainstTheRec
   EXPECT_TRUE(torch::allclose(weighed, reconstruction + adversarial * weight, 1e-3, 1e-7));
 }
 
-// The package's loss never asks them.
+// The package's loss never calls the multi-scale discriminators.
 TEST(VideoTokenizer, MultiscaleDiscriminatorsAreAsked) {
   torch::manual_seed(3);
   VideoTokenizerConfig config = tiny();

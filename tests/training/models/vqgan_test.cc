@@ -1,4 +1,4 @@
-// What parity_check cannot see: VGG16, sizes, and the way through the codes.
+// Tests of the VQGAN that parity_check does not cover: VGG16, sizes, encoding and decoding.
 #include "tests/reference.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -65,7 +65,8 @@ TEST(Vqgan, PackedEncoderGivesTheModelsOwnCodes) {
   expect_own_codes(*NuwaVqgan(config), torch::rand({3, 3, 128, 128}));
 }
 
-// Every feature lies on the border between two codes: which side it is on is rounding alone.
+// Every feature lies on the border between two codes, so rounding alone would decide. The packed
+// encoder must then use the features of the unpacked layers.
 TEST(Vqgan, PackedEncoderDecidesNothingByItsOwnRounding) {
   torch::NoGradGuard no_grad;
   torch::manual_seed(8);
@@ -82,10 +83,11 @@ TEST(Vqgan, PackedEncoderDecidesNothingByItsOwnRounding) {
     return ChosenCodes{.indices = above.gt(0).to(torch::kInt64), .margins = above.abs()};
   });
   EXPECT_EQ(encoder(pictures).sum().item<std::int64_t>(), 0);
-  EXPECT_LT(most, 1e-4);  // the same sums, but for their order
+  EXPECT_LT(most, 1e-4);  // only the order of summation differs
 }
 
-// What parity_check sees as rounding errors only, which grow where codes are close to each other.
+// parity_check would see a difference here as a rounding error only. It grows where codes are close
+// to each other.
 TEST(Vqgan, CodebookRoundsAsThePackageDoes) {
   for (std::int64_t batch : {1, 2}) {
     torch::manual_seed(1);
@@ -154,7 +156,7 @@ TEST(Vqgan, ConfigurationGoesThroughJson) {
   const VqganConfig again = VqganConfig::from_json(config.to_json());
   EXPECT_EQ(again.to_json(), config.to_json());
   EXPECT_EQ(again.layer_dims(), (std::vector<std::int64_t>{16, 48}));
-  // As in Python, arguments of the codebook replace the default ones.
+  // As in Python, given codebook arguments replace all default ones.
   EXPECT_FALSE(VqganConfig::from_json(R"({"dim": 16, "vq_codebook_dim": 8})").vq.kmeans_init);
   EXPECT_THROW(VqganConfig::from_json(R"({"dim": 16, "dimm": 3})"), Error);
   EXPECT_THROW(VqganConfig::from_json(R"({"dim": "wide"})"), Error);

@@ -1,5 +1,4 @@
-// Schedules, warm-up and the moving average over 200 steps, compared with torch, pytorch-warmup and
-// ema-pytorch.
+// Compares schedules, warm-up and EMA with torch, pytorch-warmup and ema-pytorch over 200 steps.
 #include "tests/reference.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -61,12 +60,12 @@ TEST(Schedule, WarmUpEndsAtTheTarget) {
   EXPECT_DOUBLE_EQ(schedule.factor(1000), 1);
   const Schedule cosine({.kind = ScheduleKind::cosine, .steps = 100, .end_factor = 0.25});
   EXPECT_DOUBLE_EQ(cosine.factor(100), 0.25);
-  EXPECT_DOUBLE_EQ(cosine.factor(150), 0.25);  // it stays there
+  EXPECT_DOUBLE_EQ(cosine.factor(150), 0.25);  // constant after the end
   EXPECT_THROW(Schedule({.kind = ScheduleKind::cosine}), Error);
   EXPECT_THROW(schedule_kind("triangle"), Error);
 }
 
-// What the optimizer of MeshAutoencoderTrainer has with warmup_steps 10, over the rate it is given.
+// The learning rate factors of meshgpt-pytorch's MeshAutoencoderTrainer with warmup_steps 10.
 TEST(Schedule, CanStayAtTheRateOfTheFirstWarmUpStepAsInPython) {
   const Schedule schedule({.warmup_steps = 10, .stays_at_first_warmup_rate = true});
   const std::vector<double> wanted{0.1, 0.02, 0.03, 0.04};
@@ -142,7 +141,7 @@ torch.save({'start': start, 'noise': noise, 'runs': runs}, sys.argv[1])
     }
     EXPECT_LT(worst, 1e-6) << "configuration " << c;
     EXPECT_LT(worst_resumed, 1e-6) << "configuration " << c;
-    // The saved state has Python's names, types and numbers.
+    // The saved state has the names, dtypes and shapes of Python's.
     const Value state = ema.state();
     ASSERT_EQ(state.as_dict().size(), reference["end"].as_dict().size());
     for (const auto& [name, tensor] : reference["end"].as_dict()) {

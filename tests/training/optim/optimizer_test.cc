@@ -1,5 +1,5 @@
-// Adam, AdamW and Lion over 200 steps, compared with torch.optim and lion-pytorch, and their saved
-// state with theirs.
+// Compares Adam, AdamW and Lion with torch.optim and lion-pytorch over 200 steps, and exchanges
+// saved states with them.
 #include "tests/reference.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -13,8 +13,8 @@
 namespace millrace {
 namespace {
 
-// Three parameters, and gradients that depend on them; the third has none in two of three steps.
-// Saves what stands at each step, and the state after 100.
+// Three parameters with gradients that depend on them; the third has no gradient in two of three
+// steps. Saves the parameters at each step, and the optimizer state after 100 steps.
 const char* const reference = R"(
 import copy, sys, torch
 from lion_pytorch import Lion
@@ -96,14 +96,14 @@ TEST(Optimizer, EqualsThePythonPackagesOver200Steps) {
     EXPECT_LT(run(optimizer, parameters, want["noise"], track, 0, 200), 1e-6) << name;
     EXPECT_GT((track[199] - track[0]).abs().max().item<double>(), 1e-3) << name;
 
-    // Operation by operation it is the same to the last bit.
+    // The reference path is bit-identical.
     std::vector<torch::Tensor> exact = copies(want["start"]);
-    OptimizerOptions in_order = options;
-    in_order.as_in_python = true;
-    Optimizer third(exact, in_order);
+    OptimizerOptions reference_options = options;
+    reference_options.as_in_python = true;
+    Optimizer third(exact, reference_options);
     EXPECT_EQ(run(third, exact, want["noise"], track, 0, 200), 0) << name;
 
-    // Goes on from Python's state after 100 steps.
+    // Continues from Python's state after 100 steps.
     std::vector<torch::Tensor> resumed = copies(reference_run["middle"]["params"]);
     Optimizer second(resumed, options);
     second.load(reference_run["middle"]["state"], "r.pt");

@@ -1,4 +1,4 @@
-// train_vqgan as a child process, alone or as one of several ranks.
+// Runs a program as a child process, alone or as one of several ranks.
 #pragma once
 
 #include "tests/reference.h"
@@ -41,7 +41,8 @@ inline std::string text_of(const std::filesystem::path& path) {
 
 class ChildProgram {
  public:
-  // `max_file`: bytes; a write beyond it fails as on a full disk. 0: no limit.
+  // `max_file`: limit of a file's size in bytes; a write beyond it fails, as on a full disk. 0:
+  // none.
   ChildProgram(const std::string& program, const std::vector<std::string>& arguments,
                const std::filesystem::path& errors,
                const std::map<std::string, std::string>& environment = {}, std::size_t max_file = 0)
@@ -91,7 +92,7 @@ class ChildProgram {
   pid_t child_ = -1;
 };
 
-// A port that nobody listens on, outside the range that outgoing connections take theirs from.
+// A free port outside the ephemeral range, so that no outgoing connection takes it.
 inline int free_port() {
   for (int attempt = 0; attempt < 200; ++attempt) {
     const int port = 20'000 + (static_cast<int>(getpid()) * 31 + attempt * 97) % 12'000;
@@ -107,7 +108,7 @@ inline int free_port() {
   return 0;
 }
 
-// As torchrun would set it, but with the store in rank 0.
+// The environment that torchrun sets, but with the store's server in rank 0.
 inline std::map<std::string, std::string> rank_environment(int rank, int world, int port) {
   return {{"RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(world)},

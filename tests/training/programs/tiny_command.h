@@ -1,4 +1,4 @@
-// The command line of the smallest VQGAN over a folder of pictures.
+// The command line that trains a tiny VQGAN on a folder of pictures.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace millrace {
 
-// `more`: flags and their values; they replace those that are set here.
+// `more`: flags with their values; they replace the defaults below.
 inline std::vector<std::string> tiny_command(const std::filesystem::path& pictures,
                                              const std::filesystem::path& results, int steps,
                                              const std::vector<std::string>& more = {}) {

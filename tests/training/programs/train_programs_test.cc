@@ -1,5 +1,5 @@
-// The trainers' programs from outside: told to stop, called wrongly, on a full disk. Killed with -9
-// they are in tests/faults/train_killed.py.
+// Tests the training programs as processes: SIGTERM, wrong arguments, a full disk. SIGKILL is
+// tested in tests/faults/train_killed.py.
 #include "tests/training/programs/trainer_programs.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
@@ -51,7 +51,7 @@ class TrainProgram : public testing::TestWithParam<TrainerProgram> {
     return {GetParam().path, all, folder_ / "errors", {}, max_file};
   }
   int run(const std::vector<std::string>& all) const { return start(all).wait(); }
-  // Ends with `code`, and with one line that has `part` in it.
+  // The program must exit with `code` and print one line of its own, which contains `part`.
   void expect(int code, const std::vector<std::string>& all, const std::string& part) const {
     EXPECT_EQ(run(all), code);
     EXPECT_NE(last_line().find(part), std::string::npos) << last_line() << "\nwanted: " << part;
@@ -64,7 +64,7 @@ class TrainProgram : public testing::TestWithParam<TrainerProgram> {
     return last;
   }
 
-  // Lines of the last run that are its verdict, not its log.
+  // Number of error lines of the last run ("<program>: ..."), without its log.
   std::int64_t own_lines() const {
     std::istringstream lines(text_of(folder_ / "errors"));
     std::int64_t count = 0;
@@ -145,7 +145,7 @@ TEST_P(TrainVqgan, SaysInOneLineWhatIsWrong) {
          "none.pt: checkpoint: cannot");
   expect(1, arguments("a", 4, {"--weights", (folder_ / "none.pt").string()}),
          "none.pt: checkpoint: cannot");
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));  // nothing of all that left a trace
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "a"));  // no failed run has created its folder
 }
 
 class TrainNuwa : public TrainProgram {};
@@ -157,7 +157,7 @@ TEST_P(TrainNuwa, SaysInOneLineWhatIsWrong) {
   expect(2, arguments("a", 4, {"--sparse-3dna-kernel-size", "2"}), "must be odd, but is 2");
   expect(2, arguments("a", 4, {"--use-ema", "true"}), "without a moving average");
   expect(2, arguments("a", 4, {"--text-num-tokens", "40"}), "but the tokenizer has 257");
-  // Texts that are too long are cut; told not to, none is left to train on.
+  // Texts that are too long are truncated. With --no-cut they are skipped, and no sample is left.
   expect(1, arguments("a", 4, {"--text-max-seq-len", "2", "--no-cut", "true"}), "max_tokens (2)");
   for (int i = 0; i < 14; ++i) {
     std::filesystem::remove(folder_ / "media" / (std::to_string(i) + ".txt"));
@@ -178,7 +178,7 @@ TEST_P(TrainProgram, LosesNothingOfAnEarlierRun) {
   EXPECT_NE(last_line().find(checkpoint + ": " + GetParam().other_tensor), std::string::npos)
       << last_line();
   EXPECT_NE(last_line().find(GetParam().other_shape), std::string::npos) << last_line();
-  EXPECT_EQ(contents("done"), before);  // the configuration too
+  EXPECT_EQ(contents("done"), before);  // including the configuration
   for (const auto& [name, content] : before) {
     if (name.starts_with(GetParam().checkpoint_stem)) {
       std::ofstream(folder_ / "done" / name) << "no longer a checkpoint";
@@ -187,7 +187,7 @@ TEST_P(TrainProgram, LosesNothingOfAnEarlierRun) {
   const auto media = contents("media");
   EXPECT_EQ(run(arguments("done", 4, {"--resume"})), 1);
   EXPECT_NE(last_line().find("checkpoints can be read"), std::string::npos);
-  // Files that are not ours are neither resumed from nor cleared.
+  // A folder that no run has written is neither resumed nor cleared.
   for (const char* flag : {"--resume", "--clear"}) {
     std::vector<std::string> all = arguments("media", 4);
     all.emplace_back(flag);
@@ -197,7 +197,7 @@ TEST_P(TrainProgram, LosesNothingOfAnEarlierRun) {
   EXPECT_EQ(contents("media"), media);
 }
 
-// A limit on the size of files stands in for a full disk: a checkpoint does not fit, a log does.
+// A limit on the file size simulates a full disk: a checkpoint exceeds it, the log does not.
 TEST_P(TrainProgram, KeepsTheOldCheckpointWhenTheDiskIsFull) {
   ASSERT_EQ(run(arguments("full", 4)), 0) << last_line();
   const std::string file = GetParam().checkpoint(4, 4);
@@ -210,7 +210,7 @@ TEST_P(TrainProgram, KeepsTheOldCheckpointWhenTheDiskIsFull) {
   for (const auto& [name, content] : contents("full")) {
     EXPECT_FALSE(name.ends_with(".tmp")) << name;
   }
-  EXPECT_EQ(run(arguments("full", 8, {"--resume"})), 0) << last_line();  // there is room again
+  EXPECT_EQ(run(arguments("full", 8, {"--resume"})), 0) << last_line();  // without the limit
 }
 
 TEST_P(TrainProgram, ItsConfigurationIsACommandLine) {

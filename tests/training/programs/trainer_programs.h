@@ -1,5 +1,5 @@
-// The trainers' programs, each with the smallest model that has everything: what one must do, all
-// must do.
+// Describes the training programs for tests that run on all of them, each with a tiny model that
+// has all features.
 #pragma once
 
 #include "tests/training/programs/child_program.h"
@@ -31,7 +31,7 @@ inline void make_clips(const std::filesystem::path& folder, int count) {
   }
 }
 
-// Sounds of noise, each with a caption beside it.
+// Files of noise, each with a caption file.
 inline void make_sounds(const std::filesystem::path& folder, int count) {
   std::filesystem::create_directories(folder);
   for (int i = 0; i < count; ++i) {
@@ -46,32 +46,32 @@ inline void make_sounds(const std::filesystem::path& folder, int count) {
 
 struct TrainerProgram {
   std::string name, path;
-  std::vector<std::string> model;  // flags, with their values
-  // More of them, with which every parameter has a gradient: else Adam takes the rounding errors of
-  // a sum for one, and runs that add in another order part.
+  std::vector<std::string> model;  // flags with their values
+  // Additional flags with which every parameter has a gradient. Otherwise Adam amplifies rounding
+  // errors to full steps, and runs with different orders of summation diverge.
   std::vector<std::string> steady{};
   std::string results_every = "--save-results-every", checkpoint_every = "--checkpoint-every";
   std::string loss = "loss", valid_loss = "valid_ema_loss", average = "ema";
   std::function<void(const std::filesystem::path& folder, int count)> make_media = make_pictures;
   std::string checkpoint_stem = "checkpoint.";
-  // Of a run that checkpoints every `every` steps, after `steps` of them.
+  // File name of the checkpoint after `steps` steps, in a run that writes one every `every` steps.
   std::function<std::string(int steps, int every)> checkpoint = [](int steps, int /*every*/) {
     return "checkpoint." + std::to_string(steps) + ".pt";
   };
-  std::vector<std::string> samples{"0.png", "0.ema.png"};  // of step 0
-  std::string checkpoints_folder_flag{};                   // of a program that has two folders
-  // Another model, and what is said of the first tensor that then does not fit a checkpoint.
+  std::vector<std::string> samples{"0.png", "0.ema.png"};  // files of step 0
+  std::string checkpoints_folder_flag{};  // of a program with a separate checkpoints folder
+  // Flags of a model that does not match a checkpoint, and the parts of the error message: the
+  // first tensor that does not fit, and its shape.
   std::vector<std::string> other_model{"--codebook-size", "32"};
   std::string other_tensor = "'quantizer", other_shape = "is [4";
-  // Flags for what make_media() made beside the folder.
+  // Flags for files that make_media() has written beside the folder, e.g. a VAE.
   std::function<std::vector<std::string>(const std::filesystem::path& media)> beside =
       [](const std::filesystem::path& /*media*/) { return std::vector<std::string>(); };
-  // Ranks have one batch together, not a batch each: r ranks with batches of b are one process with
-  // batches of r * b.
+  // The ranks share one batch: r ranks with batch size b equal one process with batch size r * b.
   bool one_batch = false;
-  int files = 22;  // of a test with ranks
+  int files = 22;  // number of files in tests with ranks
 
-  // The least that the program needs. Results and checkpoints are in one folder.
+  // The minimal command line. Results and checkpoints go to the same folder.
   std::vector<std::string> arguments(const std::filesystem::path& media,
                                      const std::filesystem::path& results, int steps) const {
     std::vector<std::string> all{media.string(), "--results-folder", results.string(),
@@ -86,7 +86,7 @@ struct TrainerProgram {
   }
 };
 
-// Clips with a text beside each, and beside the folder a VAE to see them through.
+// Clips with a caption each, and beside the folder a VAE that encodes them.
 inline void make_captioned_clips(const std::filesystem::path& folder, int count) {
   make_clips(folder, count);
   for (int i = 0; i < count; ++i) {
@@ -120,7 +120,7 @@ inline TrainerProgram vqgan_program() {
           .steady = {"--dim", "32", "--adversarial-weight", "1"}};
 }
 
-// Rings of triangles around two points, each of another number of faces.
+// Bipyramids (a ring of triangles around two poles) with different numbers of faces.
 inline void make_meshes(const std::filesystem::path& folder, int count) {
   std::filesystem::create_directories(folder);
   for (int i = 0; i < count; ++i) {
@@ -137,7 +137,7 @@ inline void make_meshes(const std::filesystem::path& folder, int count) {
   }
 }
 
-// The same, and beside the folder the autoencoder that encodes them.
+// The same meshes, and beside the folder an autoencoder that encodes them.
 inline void make_encoded_meshes(const std::filesystem::path& folder, int count) {
   make_meshes(folder, count);
   torch::manual_seed(1);
@@ -175,7 +175,7 @@ inline TrainerProgram mesh_transformer_program() {
           [](int steps, int every) {
             return "mesh-transformer.ckpt." + std::to_string((steps + every - 1) / every) + ".pt";
           },
-      .samples = {"sampled.6.png", "sampled.6.7.obj"},  // of the last step
+      .samples = {"sampled.6.png", "sampled.6.7.obj"},  // files of the last step
       .checkpoints_folder_flag = "--checkpoint-folder",
       .other_model = {"--dim", "24"},
       .other_tensor = "'sos_token",
@@ -309,7 +309,8 @@ inline TrainerProgram mulan_program() {
                 "8", "--spec-n-fft", "32", "--spec-aug-freq-mask", "6", "--spec-aug-time-mask", "6",
                 "--text-dim", "8", "--text-depth", "2", "--text-heads", "2", "--text-dim-head", "4",
                 "--dim-latent", "6", "--hierarchical-contrastive-loss", "true",
-                // Else what has no gradient but rounding, as the bias of all logits, is moved.
+                // Otherwise Adam moves parameters whose gradient is only rounding error, e.g. the
+                // bias of all logits.
                 "--eps", "1e-3"},
       .valid_loss = "valid_loss",
       .average = "",

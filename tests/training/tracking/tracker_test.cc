@@ -1,4 +1,4 @@
-// Trackers, read back by TensorBoard's own reader and as JSON.
+// Reads the trackers' files back with TensorBoard's own reader and as JSON.
 #include "tests/reference.h"
 
 #include <millrace/training/tracking/tracker.h>
@@ -66,7 +66,7 @@ TEST(Tracker, TensorBoardForgetsWhatAResumedRunDoesAgain) {
     TensorBoardTracker tracker(folder.path());
     for (int step = 0; step < 10; ++step) tracker.scalars(step, {{"loss", 1}});
   }
-  // The second run's file must come after the first in the order of names.
+  // The second run's file must come after the first in name order.
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     std::filesystem::rename(entry.path(), folder / "events.out.tfevents.0000000001.first");
   }

@@ -246,7 +246,7 @@ int run(const CLI::App& app, const TrainOptions& o, const Place& place, const Ru
                      .unit = "steps",
                      .files = false,
                      .quiet = o.quiet});
-  scheduler.on_step([&](const StepReport& report) {
+  scheduler.set_step_callback([&](const StepReport& report) {
     progress.update({.items = report.step - first, .note = note_of(report)});
   });
   const int code = scheduler.run();
