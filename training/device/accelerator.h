@@ -1,7 +1,7 @@
 // The GPU that a rank trains on. Its half of LibTorch and NCCL are a library of their own,
 // millrace_gpu, opened at run time where a driver is: a run on the CPU never loads libtorch_cuda.
 //
-//   std::unique_ptr<Accelerator> gpu = find_accelerator("auto", ranks.local_rank);
+//   std::unique_ptr<Accelerator> gpu = find_accelerator("auto", 0);   // local rank 0
 //   if (gpu) model->to(gpu->device());
 #pragma once
 

@@ -2,7 +2,7 @@
 // it is kept, so a tensor made from a batch stays what it is for as long as it lives. And tensors
 // as arrays, which are copies.
 //
-//   for (const Batch& batch : loader) loss = model->forward(to_tensor(batch["image"]));
+//   for (const Batch& batch : loader) use(model->reconstruct(to_tensor(batch["image"])));
 //   Array pixels = to_array(picture.mul(255).round().to(torch::kUInt8));
 #pragma once
 

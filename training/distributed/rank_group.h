@@ -2,7 +2,7 @@
 // GPU over NCCL. Every rank must make the same calls in the same order.
 //
 //   RankGroup ranks(*ranks_from_environment());         // torchrun's, srun's
-//   ranks.broadcast(state_tensors(model));              // all start as rank 0 does
+//   ranks.broadcast(state_tensors(*model));             // all start as rank 0 does
 //   GradientSync sync(ranks, optimizer.parameters());
 //
 // A rank that ends with an error tells the others why (`fail`); one that is killed or falls silent

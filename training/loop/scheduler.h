@@ -1,7 +1,8 @@
 // The one loop of all trainers: steps, validation, samples, checkpoints, the moving average, the
 // schedule, trackers and signals. What a step means is the Stage's.
 //
-//   Scheduler scheduler(stage, train_loader, &valid_loader, RunFolder("results", OldRun::resume),
+//   RunFolder folder("results", OldRun::resume);      // must outlive the scheduler
+//   Scheduler scheduler(stage, train_loader, &valid_loader, folder,
 //                       {.num_train_steps = 10'000, .checkpoint_every = 500});
 //   scheduler.resume();          // from the newest checkpoint, if there is one
 //   return scheduler.run();      // 0, or 128 + the signal that ended it

@@ -1,8 +1,8 @@
 // Adam, AdamW and Lion, with the formulas, the defaults and the saved state of torch.optim and
 // lion-pytorch: a checkpoint's "optim" goes both ways.
 //
-//   Optimizer optimizer(model.parameters(), {.kind = OptimizerKind::adamw, .lr = 3e-4,
-//                                            .weight_decay = 0.01});
+//   Optimizer optimizer(model->parameters(), {.kind = OptimizerKind::adamw, .lr = 3e-4,
+//                                             .weight_decay = 0.01});
 //   loss.backward();
 //   optimizer.step(schedule.factor(step));
 //   optimizer.zero_grad();

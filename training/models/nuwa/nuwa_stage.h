@@ -1,7 +1,7 @@
 // Trains NUWA's text to video: one phase, AdamW, without a moving average, as the trainer in Python
 // does it. The VAE is not trained.
 //
-//   NuwaStage stage(NuwaConfig{.dim = 256, .vae = vae_config}, {});
+//   NuwaStage stage(NuwaConfig{.dim = 256, .vae = vae->config()}, {});
 //   load_weights("vae.9000.pt", state_tensors(*stage.nuwa()->vae()));
 #pragma once
 

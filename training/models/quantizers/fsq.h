@@ -2,7 +2,7 @@
 // the codebook is their grid and needs neither a table nor a loss. Names, defaults and arithmetic
 // are those of vector-quantize-pytorch 1.14.24, so weights go both ways.
 //
-//   Fsq quantizer({.levels = {8, 5, 5, 5}, .dim = 64});
+//   Fsq quantizer(FsqOptions{.levels = {8, 5, 5, 5}, .dim = 64});
 //   Quantized result = quantizer->forward(features);      // [batch, 64, ...]
 #pragma once
 

@@ -1,7 +1,7 @@
 // Trains a VQGAN-VAE, Muse's or NUWA's: a generator phase and a discriminator phase, each with
 // batches of its own, as the trainer in Python takes them.
 //
-//   VqganStage stage(VqganConfig{.dim = 64, .codebook_size = 1024}, {.lr = 3e-4});
+//   VqganStage stage(VqganConfig{.dim = 64, .codebook_size = 1024}, {.optimizer = {.lr = 3e-4}});
 #pragma once
 
 #include <millrace/training/loop/stage.h>
