@@ -92,7 +92,8 @@ def main():
         relative = file.resolve().relative_to(arguments.source_dir.resolve()).as_posix()
         lines = file.read_text().splitlines()
         if file.suffix == ".h":
-            headers.append(relative)
+            # Headers are given as <build>/include/millrace/room/folder/name.h, links to the sources.
+            headers.append(file.as_posix().rsplit("/include/", 1)[-1])
             found = examples_of_header(lines)
         else:
             found = examples_of_markdown(lines)
@@ -104,8 +105,7 @@ def main():
 
     out = [f"// Made by tests/examples/extract.py of {len(arguments.files)} files."]
     for header in headers:
-        name = re.sub(r"^(\w+)/\1\.h$", r"\1.h", header)  # an umbrella header
-        out.append(f"#include <millrace/{name}>")
+        out.append(f"#include <{header}>")
     out += sorted({include for example in examples for include in example.includes})
     out += [f'#include "{prelude}"' for prelude in arguments.prelude]
     out += ["", "namespace millrace_examples {", "using namespace millrace;", ""]
