@@ -38,5 +38,7 @@ version=$(sed -n 's/^project(Millrace VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt
 python3 tools/docs/gather.py guides "$out"
 MILLRACE_VERSION=$version doxygen tools/docs/Doxyfile >"$out/doxygen.log"
 python3 tools/docs/gather.py reference "$out"
-"$venv/bin/mkdocs" build --quiet --strict --config-file tools/docs/mkdocs.yml --site-dir "$PWD/$out/site"
+# Not --quiet: that would hide warnings from --strict.
+"$venv/bin/mkdocs" build --strict --config-file tools/docs/mkdocs.yml --site-dir "$PWD/$out/site" \
+  2>"$out/mkdocs.log" || { grep -E "WARNING|ERROR|Aborted" "$out/mkdocs.log" >&2; exit 1; }
 echo "docs: $out/site/index.html, $(find "$out/site" -name '*.html' | wc -l) pages"

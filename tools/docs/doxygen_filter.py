@@ -67,7 +67,7 @@ def main():
             else:  # it describes what follows as a group, or nothing
                 out.extend(f"{indent}//{text}" for indent, text in block)
                 block.clear()
-        kind = re.match(r"^(class|struct) (\w+)\b(?!.*;$)", line)
+        kind = re.match(r"^(class|struct) (\w+)\b(?!::)(?!.*;$)", line)
         if kind and not pending and kind[2].lower() in names:
             out.extend(documentation)
         trailing = re.match(r'^(.*[;,{})\w])\s+//(?!/)\s?(.*)$', line)
