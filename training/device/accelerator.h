@@ -1,7 +1,7 @@
 // The GPU that a rank trains on. All code that needs libtorch_cuda and NCCL is in a separate
 // library, millrace_gpu, which is opened with dlopen only if the machine has an NVIDIA driver.
 //
-//   std::unique_ptr<Accelerator> gpu = find_accelerator("auto", ranks.local_rank);
+//   std::unique_ptr<Accelerator> gpu = find_accelerator("auto", 0);   // local rank 0
 //   if (gpu) model->to(gpu->device());
 #pragma once
 

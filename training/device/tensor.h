@@ -2,7 +2,7 @@
 // ownership of the array's memory. The loader does not reuse the memory of a batch while a tensor
 // made from it exists.
 //
-//   for (const Batch& batch : loader) loss = model->forward(to_tensor(batch["image"]));
+//   for (const Batch& batch : loader) use(model->reconstruct(to_tensor(batch["image"])));
 //   Array pixels = to_array(picture.mul(255).round().to(torch::kUInt8));
 #pragma once
 

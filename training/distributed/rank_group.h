@@ -2,7 +2,7 @@
 // are sent with Gloo, GPU tensors with NCCL. Every rank must make the same calls in the same order.
 //
 //   RankGroup ranks(*ranks_from_environment());         // torchrun's, srun's
-//   ranks.broadcast(state_tensors(model));              // all start as rank 0 does
+//   ranks.broadcast(state_tensors(*model));             // all start as rank 0 does
 //   GradientSync sync(ranks, optimizer.parameters());
 //
 // A rank that ends with an error publishes the reason with fail(). A rank that is killed or hangs

@@ -1,7 +1,8 @@
 // The training loop that all trainers share: steps, validation, samples, checkpoints, EMA, learning
 // rate schedule, trackers and signals. The Stage defines what a step computes.
 //
-//   Scheduler scheduler(stage, train_loader, &valid_loader, RunFolder("results", OldRun::resume),
+//   RunFolder folder("results", OldRun::resume);      // must outlive the scheduler
+//   Scheduler scheduler(stage, train_loader, &valid_loader, folder,
 //                       {.num_train_steps = 10'000, .checkpoint_every = 500});
 //   scheduler.resume();          // from the newest checkpoint, if there is one
 //   return scheduler.run();      // 0, or 128 + the signal that ended it

@@ -1,9 +1,30 @@
 // The part of a trainer that differs between models: the model, its optimizers, and the forward and
 // backward pass of a batch. The Scheduler has the loop, the files and the signals.
 //
-//   class Squares : public Stage { ... };
-//   Squares stage(config);
-//   Scheduler(stage, loader, &valid_loader, {.num_train_steps = 1000}, trackers).run();
+//   class Regression : public Stage {
+//    public:
+//     torch::nn::Module& model() override { return *line_; }
+//     torch::nn::Module& average() override { return *line_; }   // without a moving average
+//     std::vector<Phase> phases() override {
+//       return {{.loss = "loss", .optimizers = {{.state = "optim", .optimizer = &adam_}}}};
+//     }
+//     Logs backward(const Batch& batch, const MicroStep& micro) override {
+//       torch::Tensor loss = loss_of(batch);
+//       (loss * micro.scale).backward();
+//       return {{"loss", loss.item<double>()}};
+//     }
+//     Logs validate(const Batch& batch, bool) override {
+//       return {{"loss", loss_of(batch).item<double>()}};
+//     }
+//     std::string config() const override { return "{}"; }
+//
+//    private:
+//     torch::Tensor loss_of(const Batch& batch) {
+//       return torch::mse_loss(line_->forward(to_tensor(batch["x"])), to_tensor(batch["y"]));
+//     }
+//     torch::nn::Linear line_{1, 1};
+//     Optimizer adam_{line_->parameters(), {.lr = 1e-3}};
+//   };
 #pragma once
 
 #include <millrace/pipeline/data/batch.h>

@@ -1,7 +1,7 @@
 // Exponential moving average (EMA) of a model's weights, with the formula, the defaults and the
 // state_dict of ema-pytorch 0.4.8. Only floating point tensors are averaged.
 //
-//   Ema ema(model.tensors(), average.tensors(), {.beta = 0.995, .update_after_step = 0});
+//   Ema ema(state_tensors(*model), state_tensors(*average), {.beta = 0.995});
 //   optimizer.step();
 //   ema.update();
 #pragma once

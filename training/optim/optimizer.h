@@ -1,8 +1,8 @@
 // Adam, AdamW and Lion, with the formulas, the defaults and the state_dict of torch.optim and
 // lion-pytorch. Either side can load the optimizer state that the other has saved.
 //
-//   Optimizer optimizer(model.parameters(), {.kind = OptimizerKind::adamw, .lr = 3e-4,
-//                                            .weight_decay = 0.01});
+//   Optimizer optimizer(model->parameters(), {.kind = OptimizerKind::adamw, .lr = 3e-4,
+//                                             .weight_decay = 0.01});
 //   loss.backward();
 //   optimizer.step(schedule.factor(step));
 //   optimizer.zero_grad();

@@ -1,10 +1,10 @@
 // MuLaN, equal to musiclm-pytorch 0.2.8: embeds audio and text in one latent space, where a clip is
 // close to the text that describes it. Parameter names, defaults and arithmetic are the package's.
 //
-//   Mulan model(MulanConfig{.audio = {{.dim = 512, .depth = 6}}, .text = {{.dim = 512, .depth =
-//   6}}}); MulanLatents latents = model->latents(sounds, tokens);   // [batch, samples], [batch,
-//   tokens] model->loss(latents).backward(); torch::Tensor near =
-//   model->audio_latents(sounds).matmul(model->text_latents(tokens).t());
+//   Mulan model(MulanConfig{.audio = {{.dim = 512, .depth = 6}}, .text = {{.dim = 512}}});
+//   MulanLatents latents = model->latents(sounds, tokens);   // [batch, samples], [batch, tokens]
+//   model->loss(latents).backward();
+//   torch::Tensor near = model->audio_latents(sounds).matmul(model->text_latents(tokens).t());
 #pragma once
 
 #include <millrace/training/models/module/random_source.h>

@@ -1,8 +1,9 @@
 // Spectrograms, and the masks that hide parts of them in training. Equal to torchaudio's transforms
 // Spectrogram, FrequencyMasking and TimeMasking.
 //
-//   Spectrogram spectrogram({.n_fft = 400, .win_length = 400, .hop_length = 160});
+//   Spectrogram spectrogram(SpectrogramOptions{.n_fft = 400, .hop_length = 160});
 //   torch::Tensor power = spectrogram->forward(sound);                    // [batch, 201, times]
+//   Draws draws;                                                          // torch's generator
 //   power = mask_band(power, 80, -2, draws);                              // of frequencies
 #pragma once
 

@@ -2,7 +2,7 @@
 // autoregressive transformer that predicts the codes of a video from neighbouring codes and the
 // text. Parameter names, defaults and arithmetic are the package's.
 //
-//   Nuwa model(NuwaConfig{.dim = 256, .vae = vae.config()});
+//   Nuwa model(NuwaConfig{.dim = 256, .vae = vae->config()});
 //   torch::Tensor loss = model->loss(text, video);     // int64 [batch, words], 0 is padding
 //   torch::Tensor clips = model->generate(text, {.num_frames = 5});
 #pragma once

@@ -1,7 +1,7 @@
 // Trains NUWA's text-to-video model: one phase, AdamW, no moving average, as in the Python trainer.
 // The VAE is frozen.
 //
-//   NuwaStage stage(NuwaConfig{.dim = 256, .vae = vae_config}, {});
+//   NuwaStage stage(NuwaConfig{.dim = 256, .vae = vae->config()}, {});
 //   load_weights("vae.9000.pt", state_tensors(*stage.nuwa()->vae()));
 #pragma once
 

@@ -2,7 +2,7 @@
 // The codebook is the grid of all levels, so it needs no table and no loss. Names, defaults and
 // arithmetic are those of vector-quantize-pytorch 1.14.24; weights can be exchanged with it.
 //
-//   Fsq quantizer({.levels = {8, 5, 5, 5}, .dim = 64});
+//   Fsq quantizer(FsqOptions{.levels = {8, 5, 5, 5}, .dim = 64});
 //   Quantized result = quantizer->forward(features);      // [batch, 64, ...]
 #pragma once
 

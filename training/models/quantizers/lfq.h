@@ -2,7 +2,7 @@
 // cube, so it needs no table. Names, defaults and arithmetic are those of vector-quantize-pytorch
 // 1.14.24; weights can be exchanged with it.
 //
-//   Lfq quantizer({.dim = 64, .codebook_size = 1024});
+//   Lfq quantizer(LfqOptions{.dim = 64, .codebook_size = 1024});
 //   Quantized result = quantizer->forward(features);      // [batch, 64, height, width]
 #pragma once
 

@@ -1,7 +1,7 @@
 // The vector quantizer (VQ) with a codebook updated by exponential moving average. Names, defaults
 // and arithmetic are those of vector-quantize-pytorch 1.14.24; weights can be exchanged with it.
 //
-//   VectorQuantizer quantizer({.dim = 64, .codebook_size = 512, .codebook_dim = 32});
+//   VectorQuantizer quantizer(VectorQuantizerOptions{.dim = 64, .codebook_size = 512});
 //   Quantized result = quantizer->forward(features);      // [batch, 64, height, width]
 #pragma once
 

@@ -1,7 +1,7 @@
 // Trains Muse's or NUWA's VQGAN-VAE: a generator phase and a discriminator phase. As in the Python
 // trainer, each phase reads its own batches.
 //
-//   VqganStage stage(VqganConfig{.dim = 64, .codebook_size = 1024}, {.lr = 3e-4});
+//   VqganStage stage(VqganConfig{.dim = 64, .codebook_size = 1024}, {.optimizer = {.lr = 3e-4}});
 #pragma once
 
 #include <millrace/training/loop/stage.h>
