@@ -13,6 +13,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 class AudioReader::State {
  public:
   Status start();

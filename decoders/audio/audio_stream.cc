@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 
 void drop_front(AVFrame* frame, int samples) {
   const auto format = static_cast<AVSampleFormat>(frame->format);
@@ -224,4 +224,4 @@ int AudioStream::next(AVFrame* frame) {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class AudioStream {
  public:
@@ -53,4 +53,4 @@ class AudioStream {
 // Drops samples at the front of a frame.
 void drop_front(AVFrame* frame, int samples);
 
-}  // namespace millrace
+}  // namespace millrace::detail

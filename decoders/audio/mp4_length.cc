@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // Numbers in boxes are big-endian, in 4 or, from version 1 of a box on, 8 bytes.
@@ -128,4 +128,4 @@ std::optional<std::int64_t> mp4_track_length(const MediaInput& input, std::uint3
   return std::abs(edited - to_end) <= tick ? to_end : edited;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

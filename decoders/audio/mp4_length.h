@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <optional>
 
-namespace millrace {
+namespace millrace::detail {
 
 // In ticks of the track; nothing where the file does not tell it (fragments, several edits).
 std::optional<std::int64_t> mp4_track_length(const MediaInput& input, std::uint32_t track);
 
-}  // namespace millrace
+}  // namespace millrace::detail

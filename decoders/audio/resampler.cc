@@ -4,7 +4,7 @@
 #include <array>
 #include <numeric>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // swresample's filter reaches 16 input samples to either side, more when the rate goes down.
@@ -101,4 +101,4 @@ Resampler* ResamplerCache::get(const ResamplerSetup& setup, const AVChannelLayou
   return nullptr;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

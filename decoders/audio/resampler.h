@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 template <typename T>
 inline constexpr AVSampleFormat sample_format = AV_SAMPLE_FMT_NONE;
@@ -58,4 +58,4 @@ class ResamplerCache {
   std::list<Resampler> all_;  // the last used first
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 std::uint32_t u16(const std::uint8_t* at) {
@@ -119,4 +119,4 @@ int WavSamples::next(MediaInput& input, AVFrame* frame) {
   return 1;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class WavSamples {
  public:
@@ -35,4 +35,4 @@ class WavSamples {
   std::vector<std::int32_t> widened_;  // 24-bit samples
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

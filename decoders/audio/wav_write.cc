@@ -1,5 +1,5 @@
 #include <millrace/decoders/audio/audio.h>
-#include <millrace/decoders/whole_file.h>
+#include <millrace/pipeline/base/durable_file.h>
 
 #include <bit>
 #include <cstring>
@@ -71,7 +71,7 @@ Status write(const std::filesystem::path& path, std::span<const T> sound, int ch
                   sizeof(T));
     }
   }
-  return write_whole_file(path, out, "wav");
+  return try_write_durably(path, std::as_bytes(std::span(out)), "wav");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include <chrono>
 
-namespace millrace {
+namespace millrace::detail {
 
 class Deadline {
  public:
@@ -26,4 +26,4 @@ class Deadline {
   Clock::time_point end_ = Clock::time_point::max();
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // Plain memory: the callback may run in FFmpeg's own threads and while they end.
@@ -42,4 +42,4 @@ std::string take_av_complaint() {
   return text;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

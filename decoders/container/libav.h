@@ -17,7 +17,7 @@ extern "C" {
 #include <libswscale/swscale.h>
 }
 
-namespace millrace {
+namespace millrace::detail {
 
 struct FormatCloser {
   void operator()(AVFormatContext* format) const { avformat_close_input(&format); }
@@ -91,4 +91,4 @@ inline std::int64_t frame_duration_ticks(const AVFrame* frame) {
 std::string take_av_complaint();
 void capture_av_log();
 
-}  // namespace millrace
+}  // namespace millrace::detail

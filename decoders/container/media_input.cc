@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // These open other resources by name, or are pictures and text dressed as video.
@@ -333,4 +333,4 @@ Status MediaInput::choose_stream() {
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

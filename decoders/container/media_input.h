@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 class MediaInput {
  public:
@@ -85,4 +85,4 @@ class MediaInput {
   bool has_exact_times_ = false, tells_presentation_times_ = false;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -13,6 +13,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 class GifReader::State {
  public:
   Status start(std::span<const std::uint8_t> bytes, const DecodeLimits& decode_limits);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 class ByteReader {
@@ -145,4 +145,4 @@ Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct GifFrame {
   int x = 0, y = 0, width = 0, height = 0;
@@ -82,4 +82,4 @@ class GifCanvas {
   std::vector<std::uint32_t> undo_pixels_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

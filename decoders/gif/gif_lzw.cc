@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr std::size_t max_codes = 4096;
@@ -169,4 +169,4 @@ void lzw_encode(std::span<const std::uint8_t> pixels, int bits, std::vector<std:
   writer.finish();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

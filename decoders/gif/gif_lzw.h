@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class LzwDecoder {
  public:
@@ -33,4 +33,4 @@ class LzwDecoder {
 // The minimum code size and the sub-blocks of `pixels`, ended by an empty one.
 void lzw_encode(std::span<const std::uint8_t> pixels, int bits, std::vector<std::uint8_t>& out);
 
-}  // namespace millrace
+}  // namespace millrace::detail

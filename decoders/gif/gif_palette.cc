@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 using Bin = PaletteMaker::Bin;
@@ -119,4 +119,4 @@ std::uint8_t NearestColour::find(int red, int green, int blue) {
   return static_cast<std::uint8_t>(known);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

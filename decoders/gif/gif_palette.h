@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct Colour {
   std::uint8_t red = 0, green = 0, blue = 0;
@@ -43,4 +43,4 @@ class NearestColour {
   std::vector<std::int16_t> known_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -2,7 +2,7 @@
 #include "gif_palette.h"
 
 #include <millrace/decoders/gif/gif_write.h>
-#include <millrace/decoders/whole_file.h>
+#include <millrace/pipeline/base/durable_file.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +11,9 @@
 #include <string>
 
 namespace millrace {
+
+using namespace detail;
+
 namespace {
 
 class FrameReader {
@@ -182,7 +185,7 @@ Status write_gif(const std::filesystem::path& path, std::span<const std::uint8_t
   if (Status status = encode_gif(pixels, shape, options, file); !status.ok()) {
     return status.error().at(path.string());
   }
-  return write_whole_file(path, file, "gif");
+  return try_write_durably(path, std::as_bytes(std::span(file)), "gif");
 }
 
 }  // namespace millrace

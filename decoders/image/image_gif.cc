@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 using Palette = std::array<std::array<std::uint8_t, 4>, 256>;
@@ -92,4 +92,4 @@ Status read_gif(Bytes bytes, const Header& header, const ReadRequest& request, R
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

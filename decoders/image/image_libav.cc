@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 AVCodecID codec_of(ImageFormat format, Bytes bytes) {
@@ -351,4 +351,4 @@ Status read_libav(Bytes bytes, const Header& header, const ReadRequest& request,
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

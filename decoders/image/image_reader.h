@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 using Bytes = std::span<const std::byte>;
 
@@ -90,4 +90,4 @@ inline void send_raster(const std::uint8_t* pixels, std::size_t stride, int chan
             stride, region.height());
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

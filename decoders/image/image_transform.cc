@@ -10,6 +10,9 @@
 #include <string>
 
 namespace millrace {
+
+using namespace detail;
+
 namespace {
 
 Error bad_argument(const std::string& reason) {

@@ -12,7 +12,7 @@
 #include <jerror.h>
 // clang-format on
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // Note [libjpeg error handling]
@@ -270,4 +270,4 @@ Status read_jpeg(Bytes bytes, const Header& header, const ReadRequest& request, 
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // Blocks of this many pixels a side keep both sides of a transposition in the cache.
@@ -123,4 +123,4 @@ void orient_pixels(int orientation, const std::uint8_t* from, std::size_t stride
   orient<4>(orientation, from, stride, width, height, to);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace {
+namespace millrace::detail {
 
 // a * b / 255, rounded to the nearest.
 constexpr std::uint8_t multiply_255(int a, int b) {
@@ -35,4 +35,4 @@ void convert_row(const ChannelRule& rule, const std::uint8_t* from, std::int64_t
 void orient_pixels(int orientation, const std::uint8_t* from, std::size_t stride,
                    std::int64_t width, std::int64_t height, int channels, std::uint8_t* to);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 // Red, green and blue of a row to a row each. Reads and writes whole vectors: all four rows have
 // room for 64 bytes after their end.
@@ -35,4 +35,4 @@ class PlaceRows : public RowSink {
   std::vector<std::uint8_t>& memory_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

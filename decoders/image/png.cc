@@ -7,7 +7,7 @@
 
 #include <png.h>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // See Note [libjpeg error handling]: guarded functions, trivial locals, the session outside.
@@ -236,4 +236,4 @@ Status read_png(Bytes bytes, const Header& header, const ReadRequest& request, R
   return PngReader(session, header, request, sink).read(damage);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // Numbers of a TIFF structure, in the byte order that its first two bytes name.
@@ -126,4 +126,4 @@ bool tiff_is_whole(Bytes tiff) {
   return whole && !offsets.empty();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

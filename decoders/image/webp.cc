@@ -6,7 +6,7 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 const char* message_of(VP8StatusCode code) {
@@ -122,4 +122,4 @@ Status read_webp(Bytes bytes, const Header& header, const ReadRequest& request, 
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -9,6 +9,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 // The first word that is no comment, for the formats that are text.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -125,4 +125,4 @@ Status MeshBuilder::finish() {
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class MeshBuilder {
  public:
@@ -85,4 +85,4 @@ Status read_gltf(std::string_view bytes, MeshBuilder& builder);
 // An STL of this size with this triangle count in its header is binary, whatever it starts with.
 bool has_binary_stl_size(std::string_view bytes);
 
-}  // namespace millrace
+}  // namespace millrace::detail

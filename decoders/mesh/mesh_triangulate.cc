@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -131,4 +131,4 @@ void cut_polygon(std::span<const std::array<float, 3>> vertices, std::span<Trian
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -12,7 +12,7 @@
 
 #ifndef MILLRACE_CLIP_RESIZE_ONCE
 #define MILLRACE_CLIP_RESIZE_ONCE
-namespace millrace {
+namespace millrace::detail {
 
 constexpr int precision_bits = 32 - 8 - 2;
 constexpr std::int32_t half = 1 << (precision_bits - 1);
@@ -24,11 +24,11 @@ struct Taps {
   std::size_t spacing;  // from those of one output pixel to the next
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace millrace::HWY_NAMESPACE {
+namespace millrace::detail::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // One row to `width` pixels; the four channels of a pixel are the lanes.
@@ -82,11 +82,11 @@ void down_row(const std::uint8_t* rows, const std::int32_t* weights, std::size_t
   }
 }
 
-}  // namespace millrace::HWY_NAMESPACE
+}  // namespace millrace::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace millrace {
+namespace millrace::detail {
 
 HWY_EXPORT(across_row);
 HWY_EXPORT(down_row);
@@ -190,5 +190,5 @@ Planes BoxResizer::resize(const std::uint32_t* pixels, std::size_t stride, CropB
           {width, width, width}};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail
 #endif

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class BoxResizer {
  public:
@@ -35,4 +35,4 @@ class BoxResizer {
   std::vector<std::uint8_t> planes_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -8,6 +8,9 @@
 #include <string>
 
 namespace millrace {
+
+using namespace detail;
+
 namespace {
 
 struct Picture {

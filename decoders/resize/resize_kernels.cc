@@ -10,7 +10,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace millrace::HWY_NAMESPACE {
+namespace millrace::detail::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int rounding = 1 << (AxisWeights::precision_bits - 1);
@@ -224,11 +224,11 @@ void blend_all(const AxisWeights& rows, const AxisWeights::Output& output,
 
 #endif
 
-}  // namespace millrace::HWY_NAMESPACE
+}  // namespace millrace::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace millrace {
+namespace millrace::detail {
 
 HWY_EXPORT(narrow_all);
 HWY_EXPORT(blend_all);
@@ -243,5 +243,5 @@ void blend_rows(const AxisWeights& rows, const AxisWeights::Output& output,
   HWY_DYNAMIC_DISPATCH(blend_all)(rows, output, taps, bytes, out);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail
 #endif  // HWY_ONCE

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace millrace {
+namespace millrace::detail {
 
 // How many rows narrow_rows takes at once: a load of weights serves them all.
 constexpr int rows_at_once = 4;
@@ -23,4 +23,4 @@ void narrow_rows(const AxisWeights& columns, int channels, bool flip,
 void blend_rows(const AxisWeights& rows, const AxisWeights::Output& output,
                 const std::uint8_t* const* taps, std::size_t bytes, std::uint8_t* out);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr std::int64_t rows_between_emits = 16;
@@ -118,4 +118,4 @@ void RowResizer::emit_finished() {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

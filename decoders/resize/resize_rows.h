@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct ResizePlan {
   std::shared_ptr<const AxisWeights> columns, rows;
@@ -52,4 +52,4 @@ class RowResizer : public RowSink {
   std::size_t next_output_ = 0;  // the next row that goes out
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

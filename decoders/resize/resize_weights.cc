@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numbers>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 double box(double x) {
@@ -181,4 +181,4 @@ std::shared_ptr<const AxisWeights> axis_weights(std::int64_t in, std::int64_t ou
   return cache.front().weights;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

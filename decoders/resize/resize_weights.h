@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 // Note [Weights in two halves]
 // Pillow multiplies bytes by 32-bit weights. The vector unit multiplies and adds pairs of 16-bit
@@ -45,4 +45,4 @@ std::shared_ptr<const AxisWeights> axis_weights(std::int64_t in, std::int64_t ou
                                                 std::int64_t keep_first, std::int64_t keep_count,
                                                 Filter filter);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 // Columns [x0, x1) and rows [y0, y1).
 struct Region {
@@ -47,4 +47,4 @@ struct Scratch {
   void trim();
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

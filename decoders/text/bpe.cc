@@ -16,6 +16,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 constexpr const char* expected =

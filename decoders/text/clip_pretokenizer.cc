@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -134,4 +134,4 @@ std::vector<std::string> split_caption(View text) {
   return words;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 // Cleaned, lower-cased and with single spaces. `text` must be well-formed UTF-8.
 std::u32string clean_caption(std::string_view text);
@@ -14,4 +14,4 @@ std::u32string clean_caption(std::string_view text);
 // letters, single numbers, and runs of anything else but space.
 std::vector<std::string> split_caption(std::u32string_view text);
 
-}  // namespace millrace
+}  // namespace millrace::detail

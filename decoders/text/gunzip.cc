@@ -5,7 +5,7 @@
 
 #include <zlib.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B};
@@ -47,4 +47,4 @@ Status gunzip(std::span<const std::byte> bytes, std::int64_t max_bytes, std::str
       .hint("Copy the file again; gzip -t tests it");
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

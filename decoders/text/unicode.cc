@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -316,4 +316,4 @@ void append_utf8(std::string& out, char32_t c) {
   put(0x80 | (c & 0x3F));
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

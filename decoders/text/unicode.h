@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 
 bool is_letter(char32_t c);       // categories L*
 bool is_number(char32_t c);       // categories N*
@@ -16,4 +16,4 @@ char32_t to_lower(char32_t c);
 std::u32string decode_utf8(std::string_view text);
 void append_utf8(std::string& out, char32_t c);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-namespace millrace {
+namespace millrace::detail {
 
 // How a stored frame must be turned to be seen upright: first transposed, then flipped.
 struct Orientation {
@@ -65,4 +65,4 @@ class ClipWriter {
   std::span<std::uint8_t> to_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -9,7 +9,7 @@ extern "C" {
 #include <libavutil/opt.h>
 }
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr int resizing = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP;
@@ -132,4 +132,4 @@ Orientation orientation_of(const AVStream* stream) {
   return {.transpose = true, .flip_x = m[3] < 0, .flip_y = m[1] < 0};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

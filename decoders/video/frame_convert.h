@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class FrameConverter {
  public:
@@ -42,4 +42,4 @@ class FrameConverter {
 
 Orientation orientation_of(const AVStream* stream);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -13,6 +13,8 @@ extern "C" {
 
 namespace millrace {
 
+using namespace detail;
+
 struct VideoReader::State::Clip {
   const ClipOptions& options;
   ClipWriter writer;

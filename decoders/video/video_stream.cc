@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr std::int64_t before_all = std::numeric_limits<std::int64_t>::min();
@@ -254,4 +254,4 @@ Status VideoStream::seek_to_key_before(std::int64_t target_ticks, std::int64_t f
   return go_to_start();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

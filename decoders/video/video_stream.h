@@ -19,7 +19,7 @@
 #include <limits>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class VideoStream {
  public:
@@ -94,4 +94,4 @@ inline std::int64_t shown_at(const AVFrame* frame) {
   return frame->best_effort_timestamp != AV_NOPTS_VALUE ? frame->best_effort_timestamp : 0;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

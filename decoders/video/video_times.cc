@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 // Not shown: what an edit list cuts away, and VP8's hidden reference frames, which have packets of
 // their own.
@@ -100,4 +100,4 @@ Status VideoStream::scan_by_decoding(std::vector<std::int64_t>& pts_ticks,
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,5 +1,4 @@
 #include <millrace/pipeline/base/durable_file.h>
-#include <millrace/pipeline/base/error.h>
 
 #include <atomic>
 #include <cerrno>
@@ -142,6 +141,18 @@ void write_durably(const std::filesystem::path& path, std::string_view content) 
   DurableFile file(path);
   file.write(content);
   file.commit();
+}
+
+Status try_write_durably(const std::filesystem::path& path, std::span<const std::byte> content,
+                         const char* stage) {
+  try {
+    DurableFile file(path);
+    file.write(content);
+    file.commit();
+    return {};
+  } catch (const Error& error) {
+    return Error(error.reason()).at(path.string()).stage(stage).hint(error.hint());
+  }
 }
 
 void sync_folder(const std::filesystem::path& folder) {

@@ -7,6 +7,8 @@
 //   file.commit();   // until here the old file is as it was
 #pragma once
 
+#include <millrace/pipeline/base/error.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -55,8 +57,11 @@ class DurableFile {
   bool committed_ = false;
 };
 
-// A whole file at once.
+// Writes and commits a whole file in one call. Throws an Error.
 void write_durably(const std::filesystem::path& path, std::string_view content);
+// The same for code that returns its errors: the Error carries `path` and `stage`.
+Status try_write_durably(const std::filesystem::path& path, std::span<const std::byte> content,
+                         const char* stage);
 
 // Waits for the names in a folder to be on the disk.
 void sync_folder(const std::filesystem::path& folder);

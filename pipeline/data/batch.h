@@ -20,7 +20,9 @@
 
 namespace millrace {
 
+namespace detail {
 struct BatchData;
+}  // namespace detail
 
 class Batch {
  public:
@@ -55,9 +57,9 @@ class Batch {
 
  private:
   friend class Loader;
-  explicit Batch(std::shared_ptr<BatchData> data) : data_(std::move(data)) {}
+  explicit Batch(std::shared_ptr<detail::BatchData> data) : data_(std::move(data)) {}
 
-  std::shared_ptr<BatchData> data_;
+  std::shared_ptr<detail::BatchData> data_;
 };
 
 }  // namespace millrace

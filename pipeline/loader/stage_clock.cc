@@ -8,7 +8,7 @@
 
 #include <time.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -153,4 +153,4 @@ void StageClock::write_trace(const std::filesystem::path& path) const {
   if (!out) throw Error("cannot write the trace").at(path.string()).kind(ErrorKind::usage);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 enum class Stage : int { load, collate, transfer };
 constexpr int stage_count = 3;
@@ -80,4 +80,4 @@ class StageClock {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace millrace {
+namespace millrace::detail {
 
 // Note [buckets]
 // The keyed permutation of an epoch is cut into windows of so many batches. Within a window samples
@@ -92,4 +92,4 @@ std::shared_ptr<const BucketOrder::Window> BucketOrder::make(const Position& key
   return window;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

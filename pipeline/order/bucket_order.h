@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class BucketOrder {
  public:
@@ -47,4 +47,4 @@ class BucketOrder {
   std::vector<std::shared_ptr<const Window>> kept_;  // the newest last
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

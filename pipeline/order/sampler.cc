@@ -10,6 +10,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 void require(bool condition, const std::string& problem) {

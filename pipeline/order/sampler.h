@@ -72,7 +72,9 @@ struct Step {
   std::int64_t wrapped = 0;  // how many rows at the end repeat samples from the epoch's start
 };
 
+namespace detail {
 class BucketOrder;
+}  // namespace detail
 
 class Sampler {
  public:
@@ -108,7 +110,7 @@ class Sampler {
     bool shuffle_, bucketed_;
     Permutation permutation_;
     Position at_;
-    std::shared_ptr<BucketOrder> buckets_;
+    std::shared_ptr<detail::BucketOrder> buckets_;
   };
   // The sample that takes the place of one that failed, for the n-th time: a pure function of
   // (seed, epoch, position, attempt).
@@ -116,7 +118,7 @@ class Sampler {
 
  private:
   SamplerOptions options_;
-  std::shared_ptr<BucketOrder> buckets_;
+  std::shared_ptr<detail::BucketOrder> buckets_;
 };
 
 }  // namespace millrace

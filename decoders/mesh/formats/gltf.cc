@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -235,4 +235,4 @@ Status read_gltf(std::string_view bytes, MeshBuilder& builder) {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

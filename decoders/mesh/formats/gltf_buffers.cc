@@ -7,7 +7,7 @@
 #include <fstream>
 #include <system_error>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -137,4 +137,4 @@ std::string GltfData::external(std::string_view uri) {
   return bytes;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -273,4 +273,4 @@ std::string_view GltfData::buffer(std::uint64_t index) {
   return bytes.substr(0, length);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -13,7 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace millrace {
+namespace millrace::detail {
 
 class GltfData {
  public:
@@ -72,4 +72,4 @@ class GltfData {
 // The bytes behind a base64 text, or nothing if it is not base64.
 std::optional<std::string> decode_base64(std::string_view text);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -104,4 +104,4 @@ Status read_obj(std::string_view text, MeshBuilder& builder) {
   return ObjReader(text, builder).read();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

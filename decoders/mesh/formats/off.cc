@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -116,4 +116,4 @@ Status read_off(std::string_view text, MeshBuilder& builder) {
   return OffReader(text, builder).read();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

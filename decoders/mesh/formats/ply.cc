@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -308,4 +308,4 @@ Status read_ply(std::string_view bytes, MeshBuilder& builder) {
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -131,4 +131,4 @@ Status read_ply_header(std::string_view bytes, const MeshBuilder& builder, PlyHe
   return HeaderReader(bytes, builder, header).read();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

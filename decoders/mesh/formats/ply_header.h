@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct PlyProperty {
   enum class Kind { int8, uint8, int16, uint16, int32, uint32, float32, float64 };
@@ -50,4 +50,4 @@ constexpr std::size_t bytes_of(PlyProperty::Kind kind) {
 
 Status read_ply_header(std::string_view bytes, const MeshBuilder& builder, PlyHeader& header);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -84,4 +84,4 @@ Status read_stl(std::string_view bytes, MeshBuilder& builder) {
   return read_binary(bytes, builder);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

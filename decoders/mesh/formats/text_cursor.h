@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace millrace {
+namespace millrace::detail {
 
 inline bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -145,4 +145,4 @@ inline bool TextCursor::slow_number(const char* start, double& value) {
   return ends_here();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class BufferPool {
  public:
@@ -79,4 +79,4 @@ class BufferPool {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail
