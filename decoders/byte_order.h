@@ -1,4 +1,4 @@
-// Private: numbers out of unaligned bytes, of either byte order.
+// Private: reads numbers from unaligned bytes, little-endian or big-endian.
 #pragma once
 
 #include <bit>

@@ -8,7 +8,7 @@
 namespace millrace::detail {
 namespace {
 
-// Plain memory: the callback may run in FFmpeg's own threads and while they end.
+// Without a destructor: the callback may run in FFmpeg's own threads, also while they exit.
 thread_local char complaint[256];
 
 void keep_first_complaint(void* object, int level, const char* format, va_list arguments) {

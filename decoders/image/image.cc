@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-// Puts rows of one kind of pixel into memory as another.
+// A sink that converts rows to the channels of the destination.
 class ConvertInto : public RowSink {
  public:
   ConvertInto(const ChannelRule& rule, std::int64_t width, std::uint8_t* to)

@@ -1,4 +1,4 @@
-// What all image formats share: which format it is, the limits, and the choice of the reader.
+// What all image formats share: recognising the format, the limits, and the choice of the reader.
 #include "image_reader.h"
 
 #include <cstdio>
@@ -47,7 +47,7 @@ bool is_space(std::uint8_t c) {
   return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '#';
 }
 
-// Formats without a magic number, judged by fields that have few legal values.
+// Recognises formats without a magic number by fields that have few legal values.
 ImageFormat guess(Bytes bytes) {
   const std::uint8_t* p = raw(bytes);
   if (bytes.size() >= 3 && p[0] == 'P' && std::strchr("1234567Ff", p[1]) != nullptr && p[1] != 0 &&

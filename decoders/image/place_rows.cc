@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace millrace::detail::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Reads and writes whole vectors: all four rows have room for one more after their end.
+// Reads and writes whole vectors: all four rows have padding for one vector after their end.
 void split_rgb(const std::uint8_t* row, std::int64_t pixels, std::uint8_t* red, std::uint8_t* green,
                std::uint8_t* blue) {
   const hn::CappedTag<std::uint8_t, 16> bytes;

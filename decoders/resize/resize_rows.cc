@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t rows_between_emits = 16;
 
-// Columns that are copied, not weighted: the axis keeps its size, or the filter is `nearest`.
+// Copies columns: the axis keeps its size, or the filter is `nearest`.
 void copy_columns(const AxisWeights& columns, int channels, bool flip, const std::uint8_t* source,
                   std::uint8_t* to) {
   const std::size_t width = columns.outputs.size(), pixel = static_cast<std::size_t>(channels);

@@ -1,4 +1,4 @@
-// Private: what a VideoReader keeps between calls.
+// Private: the state of a VideoReader.
 #pragma once
 
 #include "clip_writer.h"
@@ -27,7 +27,7 @@ class VideoReader::State {
   Timeline timeline;
 
  private:
-  struct Clip;  // one decode on its way
+  struct Clip;  // the state of one decode
   Status choose(Clip& clip, Random* random);
   Status choose_first(Clip& clip);
   Status choose_by_time(Clip& clip);

@@ -1,6 +1,6 @@
 // Element types, with the names of numpy and Arrow.
 //
-//   std::size_t bytes = 100 * item_size(DType::float32);
+//   std::size_t size = 100 * item_size(DType::float32);
 #pragma once
 
 #include <cstddef>
