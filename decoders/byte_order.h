@@ -1,4 +1,4 @@
-// Private: numbers out of unaligned bytes, of either byte order.
+// Private: reads numbers from unaligned bytes, little-endian or big-endian.
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 
 static_assert(std::endian::native == std::endian::little, "only little-endian machines are served");
 
@@ -24,4 +24,4 @@ T load_big(const char* bytes) {
   return load_little<T>(turned);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

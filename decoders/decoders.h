@@ -1,6 +1,4 @@
-// Decoders and encoders of every medium: bytes to arrays, and arrays to files.
-//
-//   #include <millrace/decoders.h>
+// Umbrella header of decoders/: decoders and encoders of every medium.
 //
 //   millrace::ImageInfo info;
 //   millrace::Status status = millrace::probe_image(bytes, info);

@@ -1,5 +1,7 @@
-// What a file may claim before it is refused. Every limit is checked from the headers, before
-// memory is taken, so a file of 1 kB that claims 10^9 pixels costs nothing.
+// Limits on what a file may declare. They are checked from the headers, before memory is allocated,
+// so a file of 1 kB that declares 10^9 pixels is refused at no cost.
+//
+//   DecodeLimits limits{.image_pixels = 1'000'000, .deadline_seconds = 5};
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@ struct DecodeLimits {
   double duration_seconds = 3'600;
   int streams = 16;
   std::int64_t decoded_bytes = std::int64_t{2} << 30;  // per clip
-  double deadline_seconds = 60;                        // for one decode
+  double deadline_seconds = 60;                        // per decode
   // Audio
   int channels = 8;
   int sample_rate_hz = 384'000;

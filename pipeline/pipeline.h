@@ -1,9 +1,9 @@
-// The loader and what goes into it: data sets, splits, mixtures, samplers, batches.
-//
-//   #include <millrace/pipeline.h>
+// Umbrella header of pipeline/: the loader and what goes into it (data sets, splits, mixtures,
+// samplers, batches).
 //
 //   millrace::Loader loader(dataset, {.batch_size = 32, .shuffle = true});
-//   for (const millrace::Batch& batch : loader) consume(batch["image"]);
+//   std::int64_t samples = 0;
+//   for (const millrace::Batch& batch : loader) samples += batch.size();
 #pragma once
 
 #include <millrace/pipeline/base/error.h>

@@ -13,11 +13,14 @@
 
 namespace millrace {
 
+using namespace detail;
+
 class AudioReader::State {
  public:
   Status start();
   bool is_open() const { return info.sample_rate_hz > 0; }
-  // `samples` of T per channel into `to`, `stride` apart; how many there were.
+  // Decodes up to `samples` values per channel into `to`; channels are `stride` apart. `valid` is
+  // the number decoded.
   template <typename T>
   Status decode(const AudioOptions& options, T* to, std::int64_t stride, std::int64_t& valid);
   Status check(const AudioOptions& options, std::size_t destination, std::size_t item_bytes) const;
@@ -81,15 +84,15 @@ Status AudioReader::State::start_stream() {
   if (stream_.length() >= 0) {
     info.samples = stream_.length();
   } else if (stream_.is_chained()) {
-    info.samples = 0;  // nothing in the headers tells it
+    info.samples = 0;  // unknown from the headers
   } else if (stream->duration != AV_NOPTS_VALUE && stream->duration > 0) {
     std::int64_t ticks = stream->duration;
-    // In mp3 the duration counts the encoder's delay, which sound does not.
+    // The duration of mp3 includes the encoder's delay, which is removed from the decoded audio.
     if (stream->codecpar->codec_id == AV_CODEC_ID_MP3 && stream->start_time > 0) {
       ticks -= stream->start_time;
     }
     info.samples = av_rescale_q(ticks, stream->time_base, sample);
-    // So it does in Opus.
+    // The same for Opus.
     if (stream->codecpar->codec_id == AV_CODEC_ID_OPUS && info.container == "ogg") {
       info.samples -= stream->codecpar->initial_padding;
     }
@@ -171,8 +174,8 @@ Status AudioReader::State::decode(const AudioOptions& options, T* to, std::int64
                              .to_channels = channels_of(options),
                              .from_format = AV_SAMPLE_FMT_NONE,
                              .to_format = sample_format<T>};
-  // The output sample that is wanted, and an input sample at or before it from which the resampler
-  // meets the same phases as from the start of the file.
+  // The input sample to start from: from there the resampler goes through the same phases as it
+  // would from the start of the file.
   const ResamplerStart start = aligned_start(setup, options.start);
   if (Status status = go_to(start.input); !status.ok()) return status;
   Resampler* resampler = nullptr;
@@ -264,7 +267,7 @@ Status AudioReader::decode_all(const AudioOptions& options, std::vector<float>& 
   const int rate = state_->rate_of(options);
   const auto channels = static_cast<std::size_t>(state_->channels_of(options));
   part.start = 0;
-  // The header's length may be wrong: then again, with twice as much room.
+  // The length in the header may be too short: then decode again into twice the memory.
   part.samples = std::llround(std::ceil(state_->info.duration_seconds * rate)) + rate;
   for (;; part.samples *= 2) {
     const double most_seconds = state_->input.limits().duration_seconds;

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 
 void drop_front(AVFrame* frame, int samples) {
   const auto format = static_cast<AVSampleFormat>(frame->format);
@@ -23,7 +23,7 @@ void drop_front(AVFrame* frame, int samples) {
 
 namespace {
 
-// The number of the Ogg stream that the last page of some bytes of the file belongs to.
+// The serial number of the Ogg stream that the last page in `bytes` belongs to.
 std::optional<std::uint32_t> serial_of_last_page(const MediaInput& input, std::int64_t offset,
                                                  std::size_t most) {
   std::vector<std::uint8_t> bytes(most);
@@ -38,7 +38,7 @@ std::optional<std::uint32_t> serial_of_last_page(const MediaInput& input, std::i
   return number;
 }
 
-// Streams may follow one another in an Ogg file; its duration is then that of the last one only.
+// In a chained Ogg file streams follow one another; its duration is that of the last stream only.
 bool has_followers(const MediaInput& input) {
   constexpr std::int64_t longest_page = 65'307;
   return serial_of_last_page(input, 0, 27) !=
@@ -83,9 +83,9 @@ Status AudioStream::open(MediaInput& input) {
   const std::string_view container = input.format()->iformat->name;
   const bool is_ogg = container == "ogg" && input.format()->nb_streams == 1;
   is_chained_ = is_ogg && has_followers(input);
-  // Note [Where Vorbis ends]. The last page of an Ogg file says how many samples there are. FFmpeg
-  // takes what is too much away from the last packet alone, be it longer or shorter than that; we
-  // let it give everything and cut.
+  // Note [Where Vorbis ends]. The last page of an Ogg file states the number of samples. FFmpeg
+  // removes the surplus from the last packet alone, which is wrong if the surplus is longer than
+  // that packet. So we let FFmpeg return all samples and cut them ourselves.
   const bool cut_vorbis = is_ogg && !is_chained_ && parameters->codec_id == AV_CODEC_ID_VORBIS &&
                           origin_ticks_ == 0 && stream->duration > 0;
   if (cut_vorbis) codec_->flags2 |= AV_CODEC_FLAG2_SKIP_MANUAL;
@@ -99,13 +99,13 @@ Status AudioStream::open(MediaInput& input) {
     can_seek_ = can_seek_ || container.find(name) != std::string_view::npos;
   }
   can_seek_ = can_seek_ && av_cmp_q(stream->time_base, sample) <= 0;
-  // FLAC in Ogg has times of pages only.
+  // FLAC in Ogg has timestamps for pages only.
   if (container == "ogg" && parameters->codec_id == AV_CODEC_ID_FLAC) can_seek_ = false;
-  if (is_chained_) can_seek_ = false;  // not back into an earlier stream
+  if (is_chained_) can_seek_ = false;  // FFmpeg cannot seek back into an earlier stream
   if (cut_vorbis) {
     length_ = av_rescale_q(stream->duration, stream->time_base, sample);
   } else if (container.find("mp4") != std::string_view::npos) {
-    // FFmpeg itself only leaves out whole frames at the end.
+    // FFmpeg itself drops only whole frames at the end.
     std::int64_t ticks =
         mp4_track_length(input, static_cast<std::uint32_t>(stream->id)).value_or(stream->duration);
     if (ticks > 0) length_ = av_rescale_q(ticks, stream->time_base, sample);
@@ -123,7 +123,7 @@ std::int64_t AudioStream::warm_up_samples() const {
     case AV_CODEC_ID_AAC:
       return std::int64_t{2048} * 4;
     case AV_CODEC_ID_OPUS:
-      return codec_->sample_rate;  // predicts its energy from frame to frame
+      return codec_->sample_rate;  // its energy is predicted from frame to frame
     case AV_CODEC_ID_VORBIS:
       return std::int64_t{8192} * 2;
     default:
@@ -152,7 +152,7 @@ Status AudioStream::seek(std::int64_t sample) {
   if (!can_seek_) return start_again();
   const AVStream* stream = input_->stream();
   const std::int64_t ticks = av_rescale_q(sample, {1, codec_->sample_rate}, stream->time_base);
-  // Before the time of sample 0 there is what belongs to the encoder's delay.
+  // Samples before the time of sample 0 belong to the encoder's delay.
   const int code =
       av_seek_frame(input_->format(), stream->index,
                     to_start ? std::min<std::int64_t>(origin_ticks_, 0) : origin_ticks_ + ticks,
@@ -180,7 +180,7 @@ int AudioStream::receive(AVFrame* frame) {
       avcodec_send_packet(codec_.get(), nullptr);
       continue;
     }
-    // A broken packet is left out, as ffmpeg does it.
+    // A broken packet is skipped, as the ffmpeg program does.
     if (packet_->stream_index == input_->stream()->index) {
       avcodec_send_packet(codec_.get(), packet_.get());
     }
@@ -188,7 +188,7 @@ int AudioStream::receive(AVFrame* frame) {
   }
 }
 
-// Finds out where we are after a seek; false if that is later than what is wanted.
+// Finds the position after a seek; returns false if it is later than the wanted sample.
 bool AudioStream::place(const AVFrame* frame) {
   if (placed_) return true;
   placed_ = true;
@@ -224,4 +224,4 @@ int AudioStream::next(AVFrame* frame) {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // Numbers in boxes are big-endian, in 4 or, from version 1 of a box on, 8 bytes.
@@ -19,13 +19,13 @@ std::uint64_t number(const MediaInput& input, std::int64_t at, std::size_t bytes
 }
 
 struct Box {
-  std::int64_t begin = 0, end = 0;  // of what is inside
+  std::int64_t begin = 0, end = 0;  // of its content
 };
 
-// The next box of the name from `at` on, inside of `in`; `at` moves behind it.
+// Finds the next box of that name at or after `at`, inside `in`, and moves `at` behind it.
 std::optional<Box> next_box(const MediaInput& input, Box in, std::int64_t& at,
                             std::string_view name) {
-  // Each step goes on by 8 bytes at least; real files have some ten boxes a level.
+  // Each step advances by at least 8 bytes; real files have about ten boxes per level.
   for (int count = 0; count < 4096 && at + 8 <= in.end; ++count) {
     std::array<std::uint8_t, 8> head{};
     if (input.read_at(at, head) != 8) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<Box> box(const MediaInput& input, Box in, std::string_view name) {
   return next_box(input, in, at, name);
 }
 
-// Ticks a second and the duration, of a film (mvhd) or a track (mdhd).
+// Ticks per second and duration of a movie (mvhd) or a track (mdhd).
 struct Clock {
   std::int64_t ticks_per_second = 0, duration = 0;
 };
@@ -63,11 +63,11 @@ Clock clock_of(const MediaInput& input, Box header) {
 }
 
 struct Edit {
-  std::int64_t duration = 0;  // in ticks of the film
+  std::int64_t duration = 0;  // in ticks of the movie
   std::int64_t start = 0;     // in ticks of the track
 };
 
-// The one edit that plays something.
+// The only edit that is not empty.
 std::optional<Edit> only_edit(const MediaInput& input, Box list) {
   const std::size_t bytes = number(input, list.begin, 1) > 0 ? 8 : 4;
   const auto count = static_cast<std::int64_t>(number(input, list.begin + 4, 4));
@@ -108,7 +108,8 @@ std::optional<std::int64_t> mp4_track_length(const MediaInput& input, std::uint3
   const auto header = media ? box(input, *media, "mdhd") : std::nullopt;
   if (!header) return std::nullopt;
   const Clock film_clock = clock_of(input, *film_header), clock = clock_of(input, *header);
-  constexpr std::int64_t most = std::int64_t{1} << 40;  // keeps the products below in range
+  constexpr std::int64_t most = std::int64_t{1}
+                                << 40;  // so that the products below do not overflow
   if (film_clock.ticks_per_second <= 0 || clock.ticks_per_second <= 0 || clock.duration <= 0 ||
       clock.duration > most) {
     return std::nullopt;
@@ -128,4 +129,4 @@ std::optional<std::int64_t> mp4_track_length(const MediaInput& input, std::uint3
   return std::abs(edited - to_end) <= tick ? to_end : edited;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

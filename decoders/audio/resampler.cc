@@ -4,12 +4,12 @@
 #include <array>
 #include <numeric>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // swresample's filter reaches 16 input samples to either side, more when the rate goes down.
 constexpr std::int64_t filter_reach = 64;
-constexpr std::size_t most_channels = 64;  // swresample has no more
+constexpr std::size_t most_channels = 64;  // the limit of swresample
 
 }  // namespace
 
@@ -51,7 +51,7 @@ bool Resampler::start(const ResamplerSetup& setup, const AVChannelLayout& from,
     av_channel_layout_uninit(&known);
     if (code < 0) return false;
   }
-  // Again for each sound: it empties the buffers, and keeps the filter bank.
+  // Called again for each file: it empties the buffers and keeps the filter bank.
   if (swr_init(context_.get()) >= 0 &&
       swr_drop_output(context_.get(), static_cast<int>(to_drop)) >= 0) {
     return true;
@@ -101,4 +101,4 @@ Resampler* ResamplerCache::get(const ResamplerSetup& setup, const AVChannelLayou
   return nullptr;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

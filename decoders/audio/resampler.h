@@ -1,5 +1,5 @@
-// Private: sample rate, format and channels in one pass of swresample, with contexts kept between
-// files: building a filter bank costs more than using it for two seconds of sound.
+// Private: converts sample rate, format and channels in one pass of swresample. Contexts are kept
+// between files: building a filter bank costs more than resampling two seconds of audio.
 #pragma once
 
 #include <millrace/decoders/container/libav.h>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 template <typename T>
 inline constexpr AVSampleFormat sample_format = AV_SAMPLE_FMT_NONE;
@@ -25,8 +25,8 @@ struct ResamplerSetup {
   bool operator==(const ResamplerSetup&) const = default;
 };
 
-// Where to start so that output sample `output` comes of input sample `input` at phase zero, far
-// enough before the wanted one that the filter has forgotten the start.
+// A place to start resampling: output sample `output` is computed from input sample `input` at
+// phase zero, far enough before the wanted sample that the filter's start-up has no effect on it.
 struct ResamplerStart {
   std::int64_t input = 0, output = 0;
 };
@@ -35,10 +35,10 @@ ResamplerStart aligned_start(const ResamplerSetup& setup, std::int64_t wanted_ou
 class Resampler {
  public:
   const ResamplerSetup& setup() const { return setup_; }
-  // Ready for a new sound, of which the first samples of the result are left out.
+  // Prepares for a new file; the first output samples are dropped.
   bool start(const ResamplerSetup& setup, const AVChannelLayout& from, std::int64_t to_drop);
 
-  // Appends at to[c * stride + valid] up to `capacity`. A null frame brings what is still inside.
+  // Appends at to[c * stride + valid], up to `capacity`. A null frame flushes the resampler.
   template <typename T>
   void convert(const AVFrame* frame, T* to, std::int64_t stride, std::int64_t capacity,
                std::int64_t& valid);
@@ -50,12 +50,12 @@ class Resampler {
 
 class ResamplerCache {
  public:
-  // Started; null if it cannot be.
+  // Returns a started resampler; null on failure.
   Resampler* get(const ResamplerSetup& setup, const AVChannelLayout& from, std::int64_t to_drop);
 
  private:
   static constexpr std::size_t most = 8;
-  std::list<Resampler> all_;  // the last used first
+  std::list<Resampler> all_;  // most recently used first
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 std::uint32_t u16(const std::uint8_t* at) {
@@ -61,7 +61,7 @@ std::optional<WavSamples> WavSamples::find(MediaInput& input) {
   WavSamples wav;
   bool has_format = false;
   std::int64_t at = 12;
-  // A file with more chunks than this before its samples is not a plain one.
+  // A file with more chunks than this before its samples is not a plain WAV file.
   for (int chunk = 0; chunk < 64; ++chunk) {
     std::uint8_t head[8], format[40] = {};
     if (input.read_at(at, head) != 8) return {};
@@ -76,7 +76,7 @@ std::optional<WavSamples> WavSamples::find(MediaInput& input) {
     } else if (has_tag(head, "data")) {
       if (!has_format) return {};
       wav.data_offset_ = at;
-      // A writer that was cut off leaves a length of 0 or of 2^32 - 1, or one beyond the file.
+      // An interrupted writer leaves a length of 0, of 2^32 - 1, or one beyond the end of the file.
       std::int64_t bytes = std::min(size, input.size() - at);
       if (size == 0) bytes = input.size() - at;
       wav.length_ = std::max<std::int64_t>(bytes, 0) / (std::int64_t{wav.bytes_} * wav.channels_);
@@ -119,4 +119,4 @@ int WavSamples::next(MediaInput& input, AVFrame* frame) {
   return 1;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

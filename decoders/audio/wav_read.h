@@ -1,5 +1,5 @@
-// Private: uncompressed WAV without FFmpeg, which first looks for other codecs hidden in the
-// samples. Anything unusual is left to FFmpeg.
+// Private: reads uncompressed WAV without FFmpeg, which would first search the samples for other
+// codecs. Unusual files are left to FFmpeg.
 #pragma once
 
 #include <millrace/decoders/container/media_input.h>
@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class WavSamples {
  public:
-  // Nothing if it is not a plain WAV file.
+  // Returns nothing if it is not a plain WAV file.
   static std::optional<WavSamples> find(MediaInput& input);
 
   int sample_rate_hz() const { return sample_rate_hz_; }
@@ -35,4 +35,4 @@ class WavSamples {
   std::vector<std::int32_t> widened_;  // 24-bit samples
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,5 +1,5 @@
 #include <millrace/decoders/audio/audio.h>
-#include <millrace/decoders/whole_file.h>
+#include <millrace/pipeline/base/durable_file.h>
 
 #include <bit>
 #include <cstring>
@@ -39,7 +39,7 @@ Status write(const std::filesystem::path& path, std::span<const T> sound, int ch
   if (data > std::numeric_limits<std::uint32_t>::max() - 100) {
     return usage("a WAV file holds less than 4 GiB");
   }
-  const std::size_t header = is_float ? 58 : 44;  // a float file tells its length once more
+  const std::size_t header = is_float ? 58 : 44;  // a file of floats also has a fact chunk
   const std::size_t padding = data % 2;
   std::vector<std::uint8_t> out;
   out.reserve(header + data + padding);
@@ -71,7 +71,7 @@ Status write(const std::filesystem::path& path, std::span<const T> sound, int ch
                   sizeof(T));
     }
   }
-  return write_whole_file(path, out, "wav");
+  return try_write_durably(path, std::as_bytes(std::span(out)), "wav");
 }
 
 }  // namespace

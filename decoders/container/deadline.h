@@ -1,15 +1,15 @@
 // Private: the time by which one decode must be done.
 //
-// Note [Deadlines]. No library of ours can be stopped from outside, so each asks where it calls us
-// anyway: libav's demuxers in the interrupt callback, its decoders between packets and between the
-// slices and tiles of a picture, libjpeg in its progress monitor, libpng and GIF between rows and
-// frames. What was done in one piece and came too late is an error all the same, so that the
-// answer does not depend on where a decoder happens to call.
+// Note [Deadlines]. The decoding libraries cannot be stopped from outside, so the deadline is
+// checked where they call us: libav's demuxers in the interrupt callback, its decoders between
+// packets and between slices and tiles of a picture, libjpeg in its progress monitor, libpng and
+// GIF between rows and frames. A decode that finishes after the deadline without calling us is an
+// error too, so the result does not depend on how often a library calls.
 #pragma once
 
 #include <chrono>
 
-namespace millrace {
+namespace millrace::detail {
 
 class Deadline {
  public:
@@ -26,4 +26,4 @@ class Deadline {
   Clock::time_point end_ = Clock::time_point::max();
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -5,10 +5,10 @@
 #include <mutex>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
-// Plain memory: the callback may run in FFmpeg's own threads and while they end.
+// Without a destructor: the callback may run in FFmpeg's own threads, also while they exit.
 thread_local char complaint[256];
 
 void keep_first_complaint(void* object, int level, const char* format, va_list arguments) {
@@ -42,4 +42,4 @@ std::string take_av_complaint() {
   return text;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

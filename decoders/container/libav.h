@@ -1,5 +1,4 @@
-// Private: handles of FFmpeg's libraries with their owners, and everything that depends on their
-// version. No other file of ours asks for a version.
+// Private: owning handles for FFmpeg's objects, and all code that depends on FFmpeg's version.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ extern "C" {
 #include <libswscale/swscale.h>
 }
 
-namespace millrace {
+namespace millrace::detail {
 
 struct FormatCloser {
   void operator()(AVFormatContext* format) const { avformat_close_input(&format); }
@@ -52,7 +51,7 @@ using ScalerHandle = std::unique_ptr<SwsContext, ScalerFreer>;
 using ResamplerHandle = std::unique_ptr<SwrContext, ResamplerFreer>;
 using IoHandle = std::unique_ptr<AVIOContext, IoFreer>;
 
-// AV_TIME_BASE_Q is a compound literal, which C++ does not have.
+// AV_TIME_BASE_Q is a compound literal, which is not C++.
 inline constexpr AVRational microseconds{1, AV_TIME_BASE};
 
 inline std::string av_error_text(int code) {
@@ -77,7 +76,7 @@ inline const std::int32_t* display_matrix(const AVStream* stream) {
 #endif
 }
 
-// How long a frame is shown, in ticks of its stream; 0 if unknown.
+// The duration of a frame in ticks of its stream; 0 if unknown.
 inline std::int64_t frame_duration_ticks(const AVFrame* frame) {
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
   return frame->duration;
@@ -86,9 +85,9 @@ inline std::int64_t frame_duration_ticks(const AVFrame* frame) {
 #endif
 }
 
-// The first complaint of FFmpeg on this thread since the last call, e.g. "h264: no frame!", or "".
-// Its log comes here and nowhere else: a library does not write to its user's stderr.
+// FFmpeg's first log message of this thread since the last call, e.g. "h264: no frame!", or "".
+// FFmpeg's log goes nowhere else: a library must not write to the stderr of its user.
 std::string take_av_complaint();
 void capture_av_log();
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
-// These open other resources by name, or are pictures and text dressed as video.
+// Demuxers that open other resources by name, or that read pictures and text as video.
 bool opens_other_resources(const AVInputFormat* container) {
   static constexpr std::array names = {"hls",         "applehttp",
                                        "dash",        "concat",
@@ -43,8 +43,8 @@ bool is_container(const AVInputFormat* container, std::string_view name) {
   return std::string_view(container->name).find(name) != std::string_view::npos;
 }
 
-// The usual containers by their first bytes: asking every demuxer costs more than opening a short
-// file.
+// Recognises the usual containers by their first bytes: probing all demuxers costs more than
+// opening a short file.
 const AVInputFormat* sniff_container(std::string_view start) {
   auto has = [&](std::size_t at, std::string_view tag) {
     return start.substr(at, tag.size()) == tag;
@@ -174,7 +174,7 @@ Status MediaInput::attach(const std::filesystem::path& path, AVMediaType medium,
   restart_deadline();
   capture_av_log();
   take_av_complaint();
-  // Not blocking: a named pipe in a folder of clips must not hang the loader.
+  // Non-blocking: a named pipe in a folder of clips must not hang the loader.
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat about {};
   if (file_ < 0 || fstat(file_, &about) != 0) {
@@ -230,7 +230,7 @@ Status MediaInput::open_container() {
   format_->flags |= AVFMT_FLAG_CUSTOM_IO;
   format_->io_open = refuse_to_open;
   format_->interrupt_callback = {&interrupted, this};
-  // One more than the limit, so that a file just beyond it is told from one that is broken.
+  // One more than the limit, so that a file with too many streams gets its own message.
   format_->max_streams = limits_.streams + 1;
   AVDictionary* options = nullptr;
   av_dict_set(&options, "protocol_whitelist", "file", 0);
@@ -242,8 +242,8 @@ Status MediaInput::open_container() {
   return check_container();
 }
 
-// The peers lose a third of their time in avformat_find_stream_info, which decodes frames to guess
-// what these containers already say.
+// avformat_find_stream_info decodes frames to guess what these containers already state. It would
+// take a third of the time of a decode.
 bool MediaInput::headers_suffice() const {
   for (unsigned i = 0; i < format_->nb_streams; ++i) {
     const AVCodecParameters& p = *format_->streams[i]->codecpar;
@@ -254,7 +254,7 @@ bool MediaInput::headers_suffice() const {
               is_container(format_->iformat, "matroska")) &&
              p.width > 0 && p.height > 0;
     }
-    // AAC and Opus may say one thing in the container and another in the stream.
+    // For AAC and Opus, container and stream may disagree.
     return p.sample_rate > 0 && p.ch_layout.nb_channels > 0 &&
            (is_container(format_->iformat, "wav") || is_container(format_->iformat, "flac") ||
             is_container(format_->iformat, "mp4") ||
@@ -264,7 +264,7 @@ bool MediaInput::headers_suffice() const {
   return false;
 }
 
-// It decodes frames to learn what they are: the limit on their size holds there too.
+// avformat_find_stream_info decodes frames, so the limit on their size must be set before.
 int MediaInput::find_stream_info() {
   const unsigned count = format_->nb_streams;
   std::vector<AVDictionary*> options(count + 1);
@@ -313,8 +313,8 @@ Status MediaInput::choose_stream() {
   if ((stream()->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) {
     return error("there is no video stream, only a cover picture");
   }
-  // libav's Ogg demuxer does not count covers among its streams, and ends the process when it is
-  // asked to seek in one that it does not have.
+  // libav's Ogg demuxer does not count cover pictures among its streams, and aborts the process on
+  // a seek in such a stream.
   unsigned covers = 0;
   for (unsigned i = 0; i < format_->nb_streams; ++i) {
     if ((format_->streams[i]->disposition & AV_DISPOSITION_ATTACHED_PIC) != 0) ++covers;
@@ -322,7 +322,7 @@ Status MediaInput::choose_stream() {
   if (is_container(format_->iformat, "ogg") && stream_ >= format_->nb_streams - covers) {
     return error("it has a cover picture before the stream");
   }
-  // AVI numbers frames as they are decoded: the order in which they are shown, if none is
+  // AVI numbers frames in decoding order, which is the presentation order unless frames are
   // reordered.
   if (is_container(format_->iformat, "avi") && stream()->codecpar->video_delay == 0) {
     tells_presentation_times_ = true;
@@ -333,4 +333,4 @@ Status MediaInput::choose_stream() {
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

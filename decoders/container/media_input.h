@@ -1,10 +1,10 @@
-// Private: one open container and the stream of it that is wanted, over a file or bytes in memory.
-// Shared by video and audio.
+// Private: an open container and its chosen stream, read from a file or from memory. Used by video
+// and audio.
 //
-// Note [Hostile containers]. All bytes come through our own read callback: FFmpeg opens nothing by
-// name, and its own request to open more (playlists, external tracks) is refused. The demuxers
-// whose work is to open other resources are not even started. Limits are checked as soon as the
-// header is read, and the deadline in each callback.
+// Note [Hostile containers]. All bytes come through our own read callback: FFmpeg opens no file by
+// name, and its requests to open more (playlists, external tracks) are refused. Demuxers whose
+// purpose is to open other resources are disabled. Limits are checked as soon as the header is
+// read, and the deadline in each callback.
 #pragma once
 
 #include "deadline.h"
@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 class MediaInput {
  public:
@@ -28,16 +28,16 @@ class MediaInput {
   MediaInput& operator=(const MediaInput&) = delete;
 
   Status open(const std::filesystem::path& path, AVMediaType medium, const DecodeLimits& limits);
-  // The bytes must stay until close().
+  // The bytes must stay valid until close().
   Status open(std::span<const std::byte> bytes, AVMediaType medium, const DecodeLimits& limits);
-  // In two steps, for who wants to look at the bytes first.
+  // The same in two steps, for a caller that reads some bytes first.
   Status attach(const std::filesystem::path& path, AVMediaType medium, const DecodeLimits& limits);
   Status attach(std::span<const std::byte> bytes, AVMediaType medium, const DecodeLimits& limits);
   Status open_container();
-  // How many bytes were read, fewer at the end of the file; negative: an AVERROR.
+  // Returns the number of bytes read, fewer at the end of the file, or an AVERROR.
   std::int64_t read_at(std::int64_t offset, std::span<std::uint8_t> to) const;
   std::int64_t size() const { return size_; }
-  // The same again from its start, for containers that cannot go back to it.
+  // Opens the same input again, for containers that cannot seek back to the start.
   Status reopen();
   void close();
   bool has_container() const { return format_ != nullptr; }
@@ -45,19 +45,19 @@ class MediaInput {
   AVFormatContext* format() const { return format_.get(); }
   AVStream* stream() const { return format_->streams[stream_]; }
   const DecodeLimits& limits() const { return limits_; }
-  // True if the container tells both decoding and presentation time of each packet.
+  // True if the container has decoding and presentation times for each packet.
   bool has_exact_times() const { return has_exact_times_; }
 
-  // True if it tells at least when each is shown, and can seek by that.
+  // True if it has at least presentation times and can seek by them.
   bool tells_presentation_times() const { return tells_presentation_times_; }
 
-  // Each decode has the whole deadline.
+  // Restarts the deadline; called at the start of each decode.
   void restart_deadline() { deadline_.start(limits_.deadline_seconds); }
   bool expired() const { return deadline_.expired(); }
 
-  // An error of this medium at this file, with FFmpeg's own words if it has any.
+  // An error with this file's path and medium, and FFmpeg's message if there is one.
   Error error(const std::string& reason, int av_code = 0) const;
-  // Another's error with this file and this medium, where it does not say them.
+  // Adds this file's path and medium to an error that has none.
   Error name(Error error) const;
   // "x is 12, more than the limit of 10"
   Error beyond_limit(const std::string& what, double value, double limit, const char* option) const;
@@ -85,4 +85,4 @@ class MediaInput {
   bool has_exact_times_ = false, tells_presentation_times_ = false;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

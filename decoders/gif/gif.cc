@@ -13,6 +13,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 class GifReader::State {
  public:
   Status start(std::span<const std::uint8_t> bytes, const DecodeLimits& decode_limits);
@@ -68,7 +70,7 @@ Status GifReader::State::start(std::span<const std::uint8_t> bytes,
   return {};
 }
 
-// Each frame is drawn over those before it; but one that covers everything makes them needless.
+// Each frame is drawn over the frames before it; they can be skipped if a frame covers everything.
 std::size_t GifReader::State::first_needed(std::size_t wanted) const {
   for (std::size_t i = wanted; i > 0; --i) {
     const GifFrame& frame = file_.frames[i];

@@ -1,5 +1,5 @@
-// Animated GIF to arrays: frames composed with disposal, transparency, offsets and local palettes,
-// pixel for pixel as Pillow's `convert("RGB")` shows them. The selections are those of video.
+// Decodes animated GIFs: frames are composed with disposal, transparency, offsets and local
+// palettes, with the same pixels as Pillow's `convert("RGB")`. Frames are selected as in video.
 //
 //   GifReader reader;
 //   Status status = reader.open("a.gif");
@@ -8,8 +8,8 @@
 //   ClipResult result;
 //   if (status.ok()) status = reader.decode(options, clip, result);
 //
-// A frame that is not as large as asked is cropped and resized as Pillow's resize() with
-// BILINEAR. A reader serves one thread at a time; keep it, its memory is reused.
+// A frame of another size than requested is cropped and resized as Pillow's resize() with BILINEAR.
+// A reader is not thread-safe. Keep it for many files: it reuses its memory.
 #pragma once
 
 #include <millrace/decoders/limits.h>
@@ -29,9 +29,10 @@ namespace millrace {
 struct GifInfo {
   int height = 0;
   int width = 0;
-  // As the file says. For the timeline, delays of 10 ms and less count as 100 ms, as in browsers.
+  // As stored in the file. In the timeline, delays of 10 ms or less count as 100 ms, as in
+  // browsers.
   std::vector<int> delays_ms{};
-  int loops = 1;  // how often it plays; 0: for ever
+  int loops = 1;  // number of times it plays; 0: forever
 };
 
 class GifReader {
@@ -42,10 +43,10 @@ class GifReader {
   GifReader& operator=(GifReader&&) noexcept;
 
   Status open(const std::filesystem::path& path, const DecodeLimits& limits = {});
-  // The bytes must stay as long as they are read from.
+  // The bytes must stay valid until another file is opened.
   Status open(std::span<const std::byte> bytes, const DecodeLimits& limits = {});
 
-  // Exact: the whole file has been walked through, without decompressing it.
+  // Exact: open() has read the whole file, without decompressing it.
   const GifInfo& info() const;
   const Timeline& timeline() const;
   std::size_t clip_bytes(const ClipOptions& options) const {

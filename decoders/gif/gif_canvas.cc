@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr std::uint32_t opaque_black = 0;
@@ -115,4 +115,4 @@ void GifCanvas::paint(const GifFrame& frame, std::span<const std::uint8_t> indic
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

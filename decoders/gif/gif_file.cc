@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 class ByteReader {
@@ -21,7 +21,7 @@ class ByteReader {
     at_ += n;
     return bytes_.subspan(at_ - n, n);
   }
-  // The next sub-block; empty at the end of them.
+  // The next sub-block; empty after the last one.
   std::span<const std::uint8_t> block() { return has(1) ? take(u8()) : take(0); }
   void skip_blocks() {
     while (!block().empty()) {
@@ -57,7 +57,7 @@ void read_extension(ByteReader& in, Pending& pending, int& loops) {
   } else if (kind == 0xFF && block.size() == 11 &&
              std::equal(block.begin(), block.end(), "NETSCAPE2.0")) {
     auto times = in.block();
-    // The file counts repetitions.
+    // The file stores the number of repetitions.
     if (times.size() >= 3 && times[0] == 1) {
       const int repeats = times[1] | times[2] << 8;
       loops = repeats == 0 ? 0 : repeats + 1;
@@ -132,7 +132,7 @@ Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits
   file.height = std::max(file.height, file.frames[0].y + file.frames[0].height);
   const std::int64_t pixels = std::int64_t{file.width} * file.height;
   if (pixels == 0) return bad("the image has no pixels");
-  // Later frames too: what is outside the screen is decompressed all the same.
+  // Checked for later frames too: the part outside the screen is decompressed as well.
   std::int64_t largest = pixels;
   for (const GifFrame& frame : file.frames) {
     largest = std::max(largest, std::int64_t{frame.width} * frame.height);
@@ -145,4 +145,4 @@ Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

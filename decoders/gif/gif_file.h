@@ -11,15 +11,15 @@
 #include <span>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct GifFrame {
   int x = 0, y = 0, width = 0, height = 0;
   bool interlaced = false;
-  int transparent = -1;  // index, or none
-  int disposal = 0;      // 0, 1: leave; 2: to background; 3 and more: to what was before
+  int transparent = -1;  // index of the transparent colour; -1: none
+  int disposal = 0;      // 0, 1: keep; 2: clear to background; 3 and more: restore previous
   int delay_ms = 0;
-  std::span<const std::uint8_t> palette{};  // red, green, blue; empty: none, grey by index
+  std::span<const std::uint8_t> palette{};  // red, green, blue; empty: the index is a grey level
   std::span<const std::uint8_t> data{};     // minimum code size and sub-blocks
 };
 
@@ -30,7 +30,7 @@ struct GifFile {
   std::vector<GifFrame> frames{};
 };
 
-// The row on the screen of the n-th row in the file.
+// Maps the n-th row in the file to its row on the screen (interlacing).
 class GifRowOrder {
  public:
   GifRowOrder(int height, bool interlaced) : height_(height), interlaced_(interlaced) {}
@@ -42,22 +42,22 @@ class GifRowOrder {
   int row_ = 0, step_ = 8, pass_ = 0;
 };
 
-// Walks through the blocks without decompressing. What comes after the first broken block is left.
-// With `first_only` no further than the first frame, and without limits: those of images hold.
+// Reads the blocks without decompressing. Ignores everything after the first broken block. With
+// `first_only` it stops after the first frame and checks no limits: those of images apply.
 Status parse_gif(std::span<const std::uint8_t> bytes, const DecodeLimits& limits, GifFile& file,
                  bool first_only = false);
 
-// Note [Pillow's canvas]. What a GIF means where its frames are silent differs between programs; we
-// do what Pillow does. Outside the first frame, and where it is transparent, the canvas has the
-// colour of its transparent index, or of index 0. Disposal 0 means "as the frame before". To
-// restore what was before the first frame is possible only if it is transparent. Background is the
+// Note [Pillow's canvas]. Programs differ where the GIF format leaves things open; we follow
+// Pillow. Outside the first frame, and where that is transparent, the canvas has the colour of the
+// transparent index, or else of index 0. Disposal 0 means "as the frame before". The canvas before
+// the first frame is restored only if the first frame is transparent. The background is the
 // transparent colour if the frame has one.
 class GifCanvas {
  public:
   using Palette = std::array<std::uint32_t, 256>;
 
   void start(const GifFile& file);
-  // Draws the next frame, after the disposal of the one before; false if its data are broken.
+  // Disposes of the frame before and draws the next one. Returns false if its data is broken.
   bool draw(const GifFrame& frame, bool is_first);
   // Red, green and blue in the low three bytes.
   const std::vector<std::uint32_t>& pixels() const { return pixels_; }
@@ -75,11 +75,11 @@ class GifCanvas {
   std::vector<std::uint32_t> pixels_;
   LzwDecoder lzw_;
   Palette palette_{};
-  // What happens before the next frame.
+  // The disposal to apply before the next frame.
   enum class Undo { nothing, fill, restore } undo_ = Undo::nothing;
   Box undo_box_;
   std::uint32_t undo_colour_ = 0;
   std::vector<std::uint32_t> undo_pixels_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

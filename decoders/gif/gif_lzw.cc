@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr std::size_t max_codes = 4096;
-constexpr std::size_t slack = 32;  // copies are made in whole words, past the end
+constexpr std::size_t slack = 32;  // copies are whole words and may write past the end
 
-// Both places are in the same buffer, `from` before `to`; bytes after `length` may be anything.
+// Both pointers are in the same buffer, `from` before `to`; bytes after `length` are undefined.
 inline void copy_words(std::uint8_t* to, const std::uint8_t* from, std::size_t length) {
   std::size_t i = 0;
   do {
@@ -73,11 +73,11 @@ std::span<const std::uint8_t> LzwDecoder::decode(std::span<const std::uint8_t> d
     if (code < next && (code < clear || previous.length > 0)) {
       entry = entries_[code];
     } else if (code == next && previous.length > 0 && next < max_codes) {
-      entry = {previous.offset, previous.length + 1};  // the string being learnt right now
+      entry = {previous.offset, previous.length + 1};  // the code that is being defined right now
     } else {
       break;
     }
-    // A string learnt is at most `max_codes` long, so it may pass the end by no more than that.
+    // A string has at most `max_codes` bytes, so it exceeds the end by no more than that.
     const bool is_new = code == next;
     copy_words(out + at, out + entry.offset, is_new ? entry.length - 1 : entry.length);
     if (is_new) out[at + entry.length - 1] = out[at];
@@ -136,7 +136,7 @@ void lzw_encode(std::span<const std::uint8_t> pixels, int bits, std::vector<std:
   out.push_back(static_cast<std::uint8_t>(root_bits));
   BitWriter writer(out);
   const unsigned clear = 1U << root_bits, end = clear + 1;
-  // children[code * 256 + byte]: the code of that string and the byte; 0: not learnt.
+  // children[code * 256 + byte]: the code of that string plus the byte; 0: none yet.
   std::vector<std::uint16_t> children(max_codes * 256);
   unsigned width = root_bits + 1, next = end + 1;
   writer.put(clear, width);
@@ -162,11 +162,11 @@ void lzw_encode(std::span<const std::uint8_t> pixels, int bits, std::vector<std:
       code = pixels[i];
     }
     writer.put(code, width);
-    // The decoder learns one more string from that code, and may widen before it reads the end.
+    // The decoder defines one more string after that code, which may widen the end code.
     if (next < max_codes && next == (1U << width)) ++width;
   }
   writer.put(end, width);
   writer.finish();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

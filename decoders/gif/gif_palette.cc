@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 using Bin = PaletteMaker::Bin;
@@ -17,7 +17,7 @@ std::size_t cube(int red, int green, int blue) {
 
 struct Box {
   std::span<Bin> bins;
-  Mean mean{}, error{};  // error: the squared distances, summed, along each axis
+  Mean mean{}, error{};  // error: the sum of squared distances along each axis
   double count = 0;
 
   explicit Box(std::span<Bin> members) : bins(members) {
@@ -119,4 +119,4 @@ std::uint8_t NearestColour::find(int red, int green, int blue) {
   return static_cast<std::uint8_t>(known);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

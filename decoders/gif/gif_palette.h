@@ -1,4 +1,4 @@
-// Private: up to 256 colours that stand for all of a clip's.
+// Private: chooses a palette of up to 256 colours for a clip.
 #pragma once
 
 #include <array>
@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct Colour {
   std::uint8_t red = 0, green = 0, blue = 0;
 };
 
-// Counts colours, then cuts the box with the largest error in two until there are 256, and lets the
-// colours settle at the middle of what is nearest to them.
+// Counts colours, splits the box of colours with the largest error until there are 256 boxes, then
+// improves their means by k-means.
 class PaletteMaker {
  public:
   PaletteMaker() : bins_(bin_count) {}
@@ -30,7 +30,7 @@ class PaletteMaker {
   std::vector<Bin> bins_;
 };
 
-// The nearest of a palette's colours, looked up once for each small cube.
+// Finds the nearest colour of a palette; caches the answer for each small cube of colours.
 class NearestColour {
  public:
   explicit NearestColour(std::vector<Colour> palette)
@@ -43,4 +43,4 @@ class NearestColour {
   std::vector<std::int16_t> known_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -2,7 +2,7 @@
 #include "gif_palette.h"
 
 #include <millrace/decoders/gif/gif_write.h>
-#include <millrace/decoders/whole_file.h>
+#include <millrace/pipeline/base/durable_file.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +11,9 @@
 #include <string>
 
 namespace millrace {
+
+using namespace detail;
+
 namespace {
 
 class FrameReader {
@@ -39,7 +42,7 @@ class FrameReader {
   bool planar_;
 };
 
-// Floyd and Steinberg's error diffusion, every second row backwards, so that it draws no worms.
+// Floyd-Steinberg error diffusion in serpentine order, which avoids worm-like patterns.
 class Ditherer {
  public:
   Ditherer(NearestColour& nearest, std::size_t width, bool dither)
@@ -71,7 +74,7 @@ class Ditherer {
     const int got[3] = {chosen.red, chosen.green, chosen.blue};
     const std::size_t ahead = forward ? x + 2 : x, behind = forward ? x : x + 2;
     for (std::size_t c = 0; c < 3; ++c) {
-      // Three quarters: all of it makes flat areas flicker from frame to frame.
+      // Only three quarters of the error: all of it makes flat areas flicker from frame to frame.
       const int error = (values[c] - got[c]) * 3 / 4;
       here_[ahead][c] += 7 * error;
       below_[behind][c] += 3 * error;
@@ -110,7 +113,7 @@ void put_header(std::vector<std::uint8_t>& out, const GifFrames& shape,
   put_bytes(out, {'!', 0xFF, 11});
   for (char letter : std::string("NETSCAPE2.0")) out.push_back(static_cast<std::uint8_t>(letter));
   put_bytes(out, {3, 1});
-  put16(out, loops == 0 ? 0 : loops - 1);  // the file counts repetitions
+  put16(out, loops == 0 ? 0 : loops - 1);  // the file stores the number of repetitions
   out.push_back(0);
 }
 
@@ -182,7 +185,7 @@ Status write_gif(const std::filesystem::path& path, std::span<const std::uint8_t
   if (Status status = encode_gif(pixels, shape, options, file); !status.ok()) {
     return status.error().at(path.string());
   }
-  return write_whole_file(path, file, "gif");
+  return try_write_durably(path, std::as_bytes(std::span(file)), "gif");
 }
 
 }  // namespace millrace

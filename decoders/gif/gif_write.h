@@ -1,7 +1,8 @@
-// Arrays to an animated GIF: one palette for the whole clip, chosen from its colours, and error
-// diffusion. The file appears under its name when it is complete.
+// Writes an animated GIF: one palette for the whole clip, chosen from its colours, and error
+// diffusion. The file appears under its name only when it is complete and on the disk.
 //
-//   Status status = write_gif("sample.gif", frames, {.frames = 17, .height = 128, .width = 128},
+//   std::vector<std::uint8_t> pixels(17 * 128 * 128 * 3);
+//   Status status = write_gif("sample.gif", pixels, {.frames = 17, .height = 128, .width = 128},
 //                             {.frames_per_second = 8});
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace millrace {
 
-// How the frames lie in memory.
+// The layout of the frames in memory: [frames, height, width, channels].
 struct GifFrames {
   std::int64_t frames = 1;
   int height = 0;
@@ -26,9 +27,9 @@ struct GifFrames {
 };
 
 struct GifWriteOptions {
-  // Up to 100. GIF counts in hundredths of a second: delays vary by one so that no time is lost.
+  // Up to 100. GIF delays are in hundredths of a second; they vary by one to keep the mean rate.
   double frames_per_second = 10;
-  int loops = 0;  // 0: for ever
+  int loops = 0;  // number of times it plays; 0: forever
   bool dither = true;
 };
 

@@ -7,12 +7,12 @@
 #include <array>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 using Palette = std::array<std::array<std::uint8_t, 4>, 256>;
 
-// Without any palette indexes are grey levels.
+// Without a palette, an index is a grey level.
 Palette rgba_palette(const GifFrame& frame) {
   Palette table{};
   for (std::size_t i = 0; i < table.size(); ++i) {
@@ -36,10 +36,10 @@ struct Canvas {
   }
 };
 
-// `indexes` may be fewer than the frame has: the rest stays as outside of it.
+// There may be fewer `indexes` than pixels in the frame: the rest gets the colour of the canvas.
 void paint(const GifFrame& frame, std::span<const std::uint8_t> indexes, const Canvas& canvas) {
   const Palette palette = rgba_palette(frame);
-  // Where the frame does not reach, the canvas has the transparent colour, or the first.
+  // Outside the frame, the canvas has the transparent colour, or else the first one.
   const auto& outside = palette[static_cast<std::size_t>(std::max(frame.transparent, 0))];
   for (std::int64_t y = 0; y < canvas.height; ++y) {
     for (std::int64_t x = 0; x < canvas.width; ++x) std::memcpy(canvas.at(x, y), &outside, 4);
@@ -92,4 +92,4 @@ Status read_gif(Bytes bytes, const Header& header, const ReadRequest& request, R
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

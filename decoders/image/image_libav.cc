@@ -1,5 +1,5 @@
-// BMP, TIFF and the rarer formats, through libav's decoders. The whole file is one packet for the
-// one decoder that its first bytes name: no demuxer and no protocol is involved.
+// BMP, TIFF and the rarer formats, through libav's decoders. The whole file is passed as one packet
+// to the decoder that its first bytes indicate; no demuxer or protocol is used.
 #include "image_reader.h"
 
 #include <millrace/decoders/container/libav.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 AVCodecID codec_of(ImageFormat format, Bytes bytes) {
@@ -49,13 +49,13 @@ AVCodecID codec_of(ImageFormat format, Bytes bytes) {
   }
 }
 
-// The decoder's own words where it had any.
+// Uses the decoder's own message if there is one.
 std::string message_of(int code) {
   const std::string complaint = take_av_complaint();
   return complaint.empty() ? av_error_text(code) : complaint;
 }
 
-// What the decoder knows when it first asks for memory: all of the header.
+// The header, as the decoder knows it when it first requests memory.
 struct Asked {
   int width = 0, height = 0;
   AVPixelFormat format = AV_PIX_FMT_NONE;
@@ -67,7 +67,7 @@ int note_and_refuse(AVCodecContext* context, AVFrame* frame, int) {
   return AVERROR_EXIT;
 }
 
-// Tiles and slices, one after the other until it is too late for them. See Note [Deadlines].
+// Runs tiles and slices one after the other until the deadline. See Note [Deadlines].
 int run_in_time(AVCodecContext* context, int (*job)(AVCodecContext*, void*), void* arguments,
                 int* results, int count, int size) {
   const auto& deadline = *static_cast<const Deadline*>(context->opaque);
@@ -90,7 +90,7 @@ int run_numbered_in_time(AVCodecContext* context, int (*job)(AVCodecContext*, vo
   return 0;
 }
 
-// Decodes the one frame. With `asked`, stops when the decoder wants memory for it.
+// Decodes the only frame. With `asked`, stops when the decoder requests memory for it.
 int decode(Bytes bytes, ImageFormat format, const ReadRequest& request, Asked* asked,
            FrameHandle& frame) {
   capture_av_log();
@@ -105,7 +105,7 @@ int decode(Bytes bytes, ImageFormat format, const ReadRequest& request, Asked* a
   context->thread_count = 1;
   context->thread_type = FF_THREAD_SLICE;
   context->max_pixels = request.limits.image_pixels;
-  // With this flag TIFF refuses every field that it does not know: see tiff_is_whole instead.
+  // Not for TIFF, whose decoder would refuse every unknown field: see tiff_is_whole() instead.
   const bool strict = !request.tolerant && format != ImageFormat::tiff;
   context->err_recognition = strict ? AV_EF_EXPLODE : 0;
   if (asked != nullptr) {
@@ -142,15 +142,15 @@ int shown_channels(const AVPixFmtDescriptor& format) {
   return is_rgb_or_grey(format) ? channels_of(format) : 3;
 }
 
-// A decoder may know only at the end whether there is alpha; the header promised `channels`.
+// Some decoders know only at the end whether there is alpha; the header declared `channels`.
 bool can_become(const AVPixFmtDescriptor& format, int channels) {
   const int own = shown_channels(format);
   const bool by_component = is_rgb_or_grey(format) && (format.flags & AV_PIX_FMT_FLAG_PAL) == 0;
   return own == channels || (by_component && (own >= 3) == (channels >= 3));
 }
 
-// Exact for every depth and order of components: each one is read as the number it is. Alpha that
-// the header promised and the frame does not have is opaque.
+// Exact for every depth and order of components: each is read as an integer. Alpha that the header
+// declared but the frame does not have is opaque.
 void read_components(const AVFrame& frame, const AVPixFmtDescriptor& format, int channels,
                      std::uint8_t* pixels, std::size_t stride) {
   const std::uint8_t* planes[4] = {frame.data[0], frame.data[1], frame.data[2], frame.data[3]};
@@ -175,7 +175,7 @@ void read_components(const AVFrame& frame, const AVPixFmtDescriptor& format, int
   }
 }
 
-// libav's palettes are 32-bit numbers of the machine's byte order, alpha on top.
+// libav's palettes are 32-bit integers in native byte order, alpha in the highest byte.
 void read_palette(const AVFrame& frame, std::uint8_t* pixels, std::size_t stride) {
   std::uint32_t palette[256];
   std::memcpy(palette, frame.data[1], sizeof palette);
@@ -190,7 +190,7 @@ void read_palette(const AVFrame& frame, std::uint8_t* pixels, std::size_t stride
   }
 }
 
-// YUV and floats. In pictures YUV has the full range unless they say otherwise.
+// YUV and floats. YUV in pictures has the full range unless the file says otherwise.
 Status scale_colours(const AVFrame& frame, ImageFormat format, bool full_range,
                      std::uint8_t* pixels, std::size_t stride) {
   ScalerHandle scaler(sws_getContext(
@@ -209,7 +209,7 @@ Status scale_colours(const AVFrame& frame, ImageFormat format, bool full_range,
   return {};
 }
 
-// What libav's decoders take for something else, without a word: better refused than wrong.
+// Refuses files that libav's decoders misread without an error.
 const char* misread_by_libav(Bytes bytes, ImageFormat format, const TiffFacts& tiff) {
   constexpr int palette = 3, grey_targa = 3;
   if (format == ImageFormat::tga && (raw(bytes)[2] & 7) == grey_targa && raw(bytes)[16] == 16) {
@@ -240,8 +240,8 @@ int big_endian(const std::uint8_t* at, int bytes) {
   return value > INT32_MAX ? INT32_MAX : static_cast<int>(value);
 }
 
-// libav's PSD decoder unpacks the whole picture before it asks for memory, and loses what it
-// unpacked when it is refused. So this header is read here; see tests/fuzz/regressions/image.
+// libav's PSD decoder unpacks the whole picture before it requests memory, and leaks it when that
+// is refused. So the header is read here; see tests/fuzz/regressions/image.
 Status read_psd_header(Bytes bytes, Header& header) {
   if (bytes.size() < 26) return damaged_error(header.format, "its header is cut off");
   const std::uint8_t* data = raw(bytes);
@@ -267,7 +267,7 @@ Status read_psd_header(Bytes bytes, Header& header) {
   return {};
 }
 
-// libav's decoder of Sun rasters counts bits in 32 bits, and ends the process when they overflow.
+// libav's Sun raster decoder counts bits in 32 bits and aborts the process when that overflows.
 Status check_sun_header(Bytes bytes) {
   if (bytes.size() < 32) return damaged_error(ImageFormat::sun, "its header is cut off");
   const std::uint8_t* data = raw(bytes);
@@ -351,4 +351,4 @@ Status read_libav(Bytes bytes, const Header& header, const ReadRequest& request,
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

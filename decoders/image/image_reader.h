@@ -1,5 +1,6 @@
-// Private. One reader per format, behind two functions each: the header, then rows of pixels in
-// stored order (orientation is not theirs) as 8-bit grey, grey and alpha, RGB or RGBA.
+// Private: one reader per image format, with two functions each. One reads the header; the other
+// reads rows of pixels in stored order (orientation is applied elsewhere) as 8-bit grey, grey and
+// alpha, RGB or RGBA.
 #pragma once
 
 #include <millrace/decoders/container/deadline.h>
@@ -11,7 +12,7 @@
 #include <span>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 using Bytes = std::span<const std::byte>;
 
@@ -19,7 +20,7 @@ inline const std::uint8_t* raw(Bytes bytes) {
   return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
-// What a header says, in stored order: width and height before the orientation is applied.
+// The content of a header; width and height are those before the orientation is applied.
 struct Header {
   ImageFormat format = ImageFormat::unknown;
   std::int64_t width = 0, height = 0;
@@ -31,14 +32,14 @@ struct Header {
 };
 
 struct ReadRequest {
-  Region region{};  // the rows and columns that the sink gets; the whole picture by default
+  Region region{};  // the rows and columns passed to the sink; the whole picture by default
   bool tolerant = false;
-  int jpeg_eighths = 8;  // decode a JPEG at n/8 of its size; the region is in that size
+  int jpeg_eighths = 8;  // decode a JPEG at n/8 of its size; the region refers to that size
   DecodeLimits limits{};
-  Deadline deadline{};  // started by who asks; see Note [Deadlines]
+  Deadline deadline{};  // started by read_rows(); see Note [Deadlines]
 };
 
-// What a reader says when a tolerant read came upon damage; empty: all is well.
+// A tolerant reader's message about damage; empty: none found.
 using Damage = std::string;
 
 // An error about an image: "JPEG: reason. hint".
@@ -46,7 +47,7 @@ Error image_error(ImageFormat format, const std::string& reason, const std::stri
 Error damaged_error(ImageFormat format, const std::string& reason);
 Error late_error(ImageFormat format, const DecodeLimits& limits);
 
-// The limits that hold for every format.
+// Checks the limits that apply to every format.
 Status check_limits(const Header& header, const DecodeLimits& limits);
 
 ImageFormat sniff(Bytes bytes);
@@ -54,16 +55,16 @@ Status read_header(Bytes bytes, Header& header);
 Status read_rows(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,
                  Damage& damage);
 
-// EXIF's orientation out of a TIFF structure; 1 if there is none that makes sense.
+// The EXIF orientation in a TIFF structure; 1 if there is no valid one.
 int tiff_orientation(Bytes tiff);
 struct TiffFacts {
   int compression = 1, meaning = 1, samples = 1;
   bool tiled = false, low_bits_first = false;
-  bool premultiplied = false;  // colours, by alpha
+  bool premultiplied = false;  // colours are multiplied by alpha
   bool full_range = true;      // of YCbCr
 };
 TiffFacts tiff_facts(Bytes tiff);
-// True if all strips or tiles that the first directory lists lie inside the file.
+// True if all strips or tiles listed in the first directory are inside the file.
 bool tiff_is_whole(Bytes tiff);
 
 Status read_jpeg_header(Bytes bytes, Header& header);
@@ -82,7 +83,7 @@ Status read_libav_header(Bytes bytes, Header& header);
 Status read_libav(Bytes bytes, const Header& header, const ReadRequest& request, RowSink& sink,
                   Damage& damage);
 
-// Gives the requested part of a picture that lies whole in memory to the sink.
+// Passes the requested region of a picture in memory to the sink.
 inline void send_raster(const std::uint8_t* pixels, std::size_t stride, int channels,
                         const Region& region, RowSink& sink) {
   sink.rows(pixels + static_cast<std::size_t>(region.y0) * stride +
@@ -90,4 +91,4 @@ inline void send_raster(const std::uint8_t* pixels, std::size_t stride, int chan
             stride, region.height());
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

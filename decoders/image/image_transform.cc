@@ -10,6 +10,9 @@
 #include <string>
 
 namespace millrace {
+
+using namespace detail;
+
 namespace {
 
 Error bad_argument(const std::string& reason) {
@@ -40,12 +43,12 @@ Status read_target(const TransformOptions& options, const Array& destination, Ta
   return {};
 }
 
-// torchvision's CenterCrop: Python's round, which takes halves to the even side.
+// As torchvision's CenterCrop: Python's round(), which rounds halves to even.
 std::int64_t centre(std::int64_t whole, std::int64_t part) {
   return static_cast<std::int64_t>(std::nearbyint(static_cast<double>(whole - part) / 2.0));
 }
 
-// The resized picture and the crop in it, for a picture that is shown at width x height.
+// The size of the resized picture and the crop in it, for a picture of width x height.
 Status plan_crop(std::int64_t width, std::int64_t height, const TransformOptions& options,
                  const Target& target, ResizeOptions& resize) {
   const std::int64_t size = options.size > 0 ? options.size : std::min(target.width, target.height);
@@ -69,7 +72,7 @@ Status plan_crop(std::int64_t width, std::int64_t height, const TransformOptions
   return {};
 }
 
-// A limit of its own: a sliver of 1 x 16,384 pixels would be stretched to millions.
+// The resized picture has its own limit: 1 x 16,384 pixels would be enlarged to millions.
 Status check_stretch(const Header& header, const ResizeOptions& resize,
                      const DecodeLimits& limits) {
   const std::int64_t longest = std::max<std::int64_t>(limits.image_side, 1 << 14) * 64;
@@ -80,7 +83,7 @@ Status check_stretch(const Header& header, const ResizeOptions& resize,
                      "Leave it out");
 }
 
-// The smallest power of two of eighths at which both sides are at least twice the target's.
+// The smallest of 1/8, 2/8, 4/8 and 8/8 at which both sides are at least twice the target's.
 int fast_eighths(const Header& header, const ResizeOptions& resize) {
   const bool turned = header.turned();
   const std::int64_t width = turned ? resize.height : resize.width;
@@ -94,7 +97,7 @@ int fast_eighths(const Header& header, const ResizeOptions& resize) {
   return 8;
 }
 
-// Rows as they are stored to the channels that are resized.
+// Converts stored rows to the channels that are resized.
 class ConvertRows : public RowSink {
  public:
   ConvertRows(const ChannelRule& rule, std::int64_t width, bool weighted, RowSink& sink)
@@ -123,7 +126,7 @@ class ConvertRows : public RowSink {
   RowSink& sink_;
 };
 
-// Collects a whole picture, for those that are stored in another orientation than they are shown.
+// Collects a whole picture, for pictures whose orientation must be changed.
 class CollectRows : public RowSink {
  public:
   CollectRows(std::size_t bytes, std::uint8_t* to) : bytes_(bytes), to_(to) {}
@@ -149,7 +152,7 @@ struct Job {
   bool swapped() const { return turned() && header.turned(); }
 };
 
-// Grey is resized as one channel, and goes to all three at the end.
+// Grey is resized as one channel and copied to all three at the end.
 ChannelRule channel_rule(const Job& job) {
   const ImageOptions& image = job.options.image;
   ChannelRule rule{job.header.channels,
@@ -159,7 +162,7 @@ ChannelRule channel_rule(const Job& job) {
   return rule;
 }
 
-// Reads the whole picture, turns it, and gives the part that the plan wants to `sink`.
+// Reads the whole picture, applies the orientation and passes the region of the plan to `sink`.
 Status read_turned(const Job& job, const ReadRequest& request, const ChannelRule& rule,
                    const Region& wanted, RowSink& sink, Damage& damage) {
   Scratch& scratch = Scratch::of_this_thread();

@@ -1,10 +1,10 @@
-// The transform that image models are trained with, from the bytes of a file straight into a row
-// of the batch: RGB, shorter side to `size`, random mirror, centre crop. It equals torchvision's
-// Resize, RandomHorizontalFlip and CenterCrop over Pillow, but computes only the pixels it keeps
-// and never holds the whole picture where the format can be read in rows.
+// Decodes an image file and applies the usual training transform, directly into a row of the batch:
+// RGB, shorter side to `size`, horizontal flip, centre crop. The result equals torchvision's
+// Resize, RandomHorizontalFlip and CenterCrop over Pillow. Only the pixels inside the crop are
+// computed, and formats that can be read in rows never need the whole picture in memory.
 //
-//   bool mirror = context.random("flip").uniform() < 0.5;
-//   return transform_image(bytes, {.size = 256, .flip = mirror}, sample.out("image"));
+//   Array image = Array::empty(DType::uint8, {3, 256, 256});
+//   Status status = transform_image(bytes, {.size = 256, .flip = true}, image);
 #pragma once
 
 #include <millrace/decoders/image/image.h>
@@ -15,15 +15,15 @@ namespace millrace {
 enum class Layout : std::uint8_t { chw, hwc };
 
 struct TransformOptions {
-  std::int64_t size = 0;  // of the shorter side; 0: the destination's shorter side
+  std::int64_t size = 0;  // of the shorter side; 0: the shorter side of the destination
   Filter filter = Filter::bilinear;
-  bool flip = false;  // drawn by the caller
+  bool flip = false;  // the caller makes the random choice
   Layout layout = Layout::chw;
-  // Decode a JPEG at the smallest eighth of its size that is at least twice the target. Faster for
-  // large photos; the pixels are no longer those of Pillow.
+  // Decode a JPEG at the smallest n/8 of its size that is at least twice the target. Faster for
+  // large photos, but the pixels differ from Pillow's.
   bool fast = false;
-  // Channels, alpha and limits. Not `strict` about what the crop leaves out: rows below it are
-  // never looked at.
+  // Channels, alpha and limits. Damage in rows below the crop is not found, since they are not
+  // read.
   ImageOptions image{};
 };
 

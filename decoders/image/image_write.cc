@@ -24,7 +24,7 @@ Stack stack_of(const Array& images, const char* what) {
   return {shape[0], shape[1], shape[2], shape[3]};
 }
 
-// torchvision's save_image: scaled, rounded half up, clamped. NaN is black.
+// As torchvision's save_image: scaled, rounded half up, clamped. NaN becomes black.
 std::uint8_t to_byte(float value) {
   const float scaled = value * 255.0F + 0.5F;
   return scaled > 0 ? static_cast<std::uint8_t>(std::min(scaled, 255.0F)) : 0;
@@ -36,7 +36,7 @@ std::uint8_t element(const Array& images, std::int64_t at) {
              : to_byte(reinterpret_cast<const float*>(images.data())[at]);
 }
 
-// Image `index` with its corner at (top, left). One channel goes to all of the picture's.
+// Copies image `index` to (top, left). A single channel is copied to all channels of the picture.
 void paste(const Array& images, const Stack& stack, std::int64_t index, const Array& picture,
            std::int64_t top, std::int64_t left) {
   auto pixels = picture.as<std::uint8_t>();

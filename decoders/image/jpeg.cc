@@ -12,7 +12,7 @@
 #include <jerror.h>
 // clang-format on
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // Note [libjpeg error handling]
@@ -46,7 +46,7 @@ Session& session_of(j_common_ptr cinfo) {
   std::longjmp(session.jump, 1);
 }
 
-// Of the warnings, those after which pixels are wrong.
+// The warnings after which pixels are wrong.
 void on_message(j_common_ptr cinfo, int level) {
   if (level >= 0) return;
   switch (cinfo->err->msg_code) {
@@ -86,11 +86,11 @@ bool open(Session& session, const unsigned char* data, std::size_t size) {
   return jpeg_read_header(&session.cinfo, TRUE) == JPEG_HEADER_OK;
 }
 
-// Starts the output at the region's first row. `x` is the column that the library begins with:
-// it cuts at whole blocks only.
+// Starts the output at the first row of the region. `x` is the first column of the output: the
+// library crops at whole blocks only.
 bool start(Session& session, const Region& region, int eighths, JDIMENSION* x) {
-  // Chroma between the samples is interpolated from both neighbours, and the cut would be one:
-  // with this margin no kept pixel feels it.
+  // Chroma is interpolated from both neighbours, so a pixel beside the cut would differ. This
+  // margin keeps the cut away from the region.
   constexpr std::int64_t margin = 8;
   if (setjmp(session.jump) != 0) return false;
   jpeg_decompress_struct& cinfo = session.cinfo;
@@ -101,7 +101,7 @@ bool start(Session& session, const Region& region, int eighths, JDIMENSION* x) {
                                                       : JCS_RGB;
   jpeg_start_decompress(&cinfo);
   const std::int64_t width = cinfo.output_width;
-  // Of rare samplings with their odd chains of interpolation all columns are read.
+  // For rare chroma samplings, which interpolate in other ways, all columns are read.
   const bool whole = cinfo.max_h_samp_factor > 2;
   const std::int64_t first = std::max<std::int64_t>(region.x0 - margin, 0);
   const std::int64_t last = std::min(region.x1 + margin, width);
@@ -114,7 +114,7 @@ bool start(Session& session, const Region& region, int eighths, JDIMENSION* x) {
   return true;
 }
 
-// How many of `count` rows were read; fewer only after a fatal error.
+// Returns the number of rows read; fewer than `count` only after a fatal error.
 int read_band(Session& session, JSAMPROW* rows, int count) {
   volatile int done = 0;
   if (setjmp(session.jump) != 0) return done;
@@ -142,7 +142,7 @@ struct Marker {
   Bytes body;  // without the length
 };
 
-// The next marker from `at` on; entropy-coded data is passed over.
+// The next marker at or after `at`; skips entropy-coded data.
 bool next_marker(Bytes bytes, std::size_t& at, Marker& marker) {
   const std::uint8_t* data = raw(bytes);
   while (at + 1 < bytes.size()) {
@@ -172,7 +172,7 @@ bool is_frame_header(int code) {
   return code >= 0xC0 && code <= 0xCF && code != 0xC4 && code != 0xC8 && code != 0xCC;
 }
 
-// Counts no further than `limit` + 1.
+// Stops counting at `limit` + 1.
 int count_scans(Bytes bytes, int limit) {
   std::size_t at = 2;
   int scans = 0;
@@ -270,4 +270,4 @@ Status read_jpeg(Bytes bytes, const Header& header, const ReadRequest& request, 
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

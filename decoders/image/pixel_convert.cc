@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // Blocks of this many pixels a side keep both sides of a transposition in the cache.
@@ -25,7 +25,7 @@ Pixel load(const std::uint8_t* p) {
 template <int to>
 void store(const Pixel& pixel, std::uint8_t* out) {
   if constexpr (to == 1) {
-    out[0] = luma(pixel.rgb[0], pixel.rgb[1], pixel.rgb[2]);  // grey stays what it is
+    out[0] = luma(pixel.rgb[0], pixel.rgb[1], pixel.rgb[2]);  // does not change grey
   } else {
     std::copy(pixel.rgb, pixel.rgb + 3, out);
     if constexpr (to == 4) out[3] = pixel.alpha;
@@ -65,7 +65,7 @@ void orient(int orientation, const std::uint8_t* from, std::size_t stride, std::
       orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   const bool mirror_y =
       orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
-  // The step in `to` for a step right and a step down in `from`.
+  // The strides in `to` for a step to the right and a step down in `from`.
   const std::int64_t out_width = swap ? height : width;
   const std::int64_t right = (swap ? out_width : 1) * (mirror_x ? -1 : 1);
   const std::int64_t down = (swap ? 1 : out_width) * (mirror_y ? -1 : 1);
@@ -123,4 +123,4 @@ void orient_pixels(int orientation, const std::uint8_t* from, std::size_t stride
   orient<4>(orientation, from, stride, width, height, to);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -12,10 +12,10 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace millrace::HWY_NAMESPACE {
+namespace millrace::detail::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Reads and writes whole vectors: all four rows have room for one more after their end.
+// Reads and writes whole vectors: all four rows have padding for one vector after their end.
 void split_rgb(const std::uint8_t* row, std::int64_t pixels, std::uint8_t* red, std::uint8_t* green,
                std::uint8_t* blue) {
   const hn::CappedTag<std::uint8_t, 16> bytes;
@@ -43,11 +43,11 @@ std::int64_t to_unit(const std::uint8_t* values, std::int64_t count, float* to) 
   return i;
 }
 
-}  // namespace millrace::HWY_NAMESPACE
+}  // namespace millrace::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace millrace {
+namespace millrace::detail {
 
 HWY_EXPORT(split_rgb);
 HWY_EXPORT(to_unit);
@@ -115,5 +115,5 @@ void PlaceRows::place(const std::uint8_t* row) {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail
 #endif  // HWY_ONCE

@@ -1,5 +1,5 @@
-// Private. The last sink of a transform: rows of pixels into planes or pixels of the batch, as
-// bytes or as floats in [0, 1].
+// Private: the last sink of a transform. It writes rows of pixels into the batch, as planes or
+// interleaved, as bytes or as floats in [0, 1].
 #pragma once
 
 #include <millrace/decoders/image/image_transform.h>
@@ -8,17 +8,17 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
-// Red, green and blue of a row to a row each. Reads and writes whole vectors: all four rows have
-// room for 64 bytes after their end.
+// Splits an RGB row into a row per colour. Reads and writes whole vectors: all four rows need 64
+// bytes of padding after their end.
 void split_rgb_row(const std::uint8_t* row, std::int64_t pixels, std::uint8_t* red,
                    std::uint8_t* green, std::uint8_t* blue);
 
 class PlaceRows : public RowSink {
  public:
-  // Rows have `channels_in` channels: as many as the destination, or one that goes to all three.
-  // `weighted`: colours are weighted by alpha and are to be so no longer.
+  // Rows have `channels_in` channels: as many as the destination, or one that is copied to all
+  // three. `weighted`: colours are multiplied by alpha, which is undone here.
   PlaceRows(const Array& destination, Layout layout, int channels_in, int channels_out,
             bool weighted);
   void rows(const std::uint8_t* first, std::size_t stride, std::int64_t count) override;
@@ -35,4 +35,4 @@ class PlaceRows : public RowSink {
   std::vector<std::uint8_t>& memory_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -7,7 +7,7 @@
 
 #include <png.h>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 // See Note [libjpeg error handling]: guarded functions, trivial locals, the session outside.
@@ -40,7 +40,7 @@ void on_read(png_structp png, png_bytep to, std::size_t count) {
   session.left -= count;
 }
 
-// Reads up to the first pixel and asks for 8 bits and no palette.
+// Reads up to the first pixel and requests 8 bits per channel and no palette.
 bool open(Session& session, Bytes bytes, bool with_alpha, const DecodeLimits& limits) {
   session.data = raw(bytes);
   session.left = bytes.size();
@@ -52,7 +52,7 @@ bool open(Session& session, Bytes bytes, bool with_alpha, const DecodeLimits& li
   png_set_read_fn(png, &session, on_read);
   png_set_user_limits(png, 0x7FFFFFFF, 0x7FFFFFFF);  // ours were checked
   png_set_chunk_malloc_max(png, static_cast<png_alloc_size_t>(limits.png_chunk_bytes));
-  // Of all chunks that need not be there, only tRNS matters to pixels.
+  // The only optional chunk that changes pixels is tRNS.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, session.info);
   png_set_expand(png);
@@ -66,7 +66,7 @@ bool open(Session& session, Bytes bytes, bool with_alpha, const DecodeLimits& li
   return true;
 }
 
-// How many of `count` rows were read, `rows` being the first.
+// Returns the number of rows read into `rows`, at most `count`.
 std::int64_t read_rows(Session& session, std::uint8_t* rows, std::size_t stride,
                        std::int64_t count) {
   volatile std::int64_t done = 0;
@@ -90,7 +90,7 @@ std::uint32_t big_endian(const std::uint8_t* p) {
 
 constexpr std::size_t signature_bytes = 8, header_end = 33;
 
-// Calls visit(type, body) for each whole chunk after the header, until it says stop.
+// Calls visit(type, body) for each complete chunk after the header, until it returns false.
 template <typename Visit>
 void each_chunk(Bytes bytes, Visit visit) {
   std::size_t at = header_end;
@@ -109,7 +109,7 @@ Status check_chunks(Bytes bytes, const DecodeLimits& limits) {
   std::size_t too_long = 0;
   std::string name;
   each_chunk(bytes, [&](const std::string& type, std::size_t length, Bytes) {
-    // Pixels are inflated as they come, so the length of their chunks costs nothing.
+    // IDAT is inflated as it is read, so long IDAT chunks need no memory.
     if (type != "IDAT" && length > static_cast<std::size_t>(limits.png_chunk_bytes)) {
       too_long = length;
       name = type;
@@ -123,7 +123,7 @@ Status check_chunks(Bytes bytes, const DecodeLimits& limits) {
                      "Raise the limit png_chunk_bytes if you trust the file");
 }
 
-// An interlaced picture comes in seven passes over all of it.
+// An interlaced picture is stored as seven passes over the whole picture.
 std::int64_t read_interlaced(Session& session, std::uint8_t* pixels, std::size_t stride,
                              std::int64_t height) {
   std::memset(pixels, 0, stride * static_cast<std::size_t>(height));
@@ -208,7 +208,7 @@ Status read_png_header(Bytes bytes, Header& header) {
   }
   header.width = big_endian(data + 16);
   header.height = big_endian(data + 20);
-  if (std::max(header.width, header.height) > INT32_MAX) {  // who multiplies them may rely on it
+  if (std::max(header.width, header.height) > INT32_MAX) {  // so that their product fits
     return damaged_error(ImageFormat::png, "its sides have more than 31 bits");
   }
   header.bits = data[24];
@@ -236,4 +236,4 @@ Status read_png(Bytes bytes, const Header& header, const ReadRequest& request, R
   return PngReader(session, header, request, sink).read(damage);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -34,7 +34,7 @@ struct Session {
 void on_warning(png_structp, png_const_charp) {}
 void on_flush(png_structp) {}
 
-// No exception may cross libpng's frames, so a failed append becomes an error of libpng's.
+// No exception may cross libpng's frames, so a failed append is reported as an error of libpng.
 bool append(std::vector<std::byte>& file, const png_byte* from, std::size_t count) noexcept {
   try {
     const auto* bytes = reinterpret_cast<const std::byte*>(from);

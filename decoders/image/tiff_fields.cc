@@ -2,10 +2,10 @@
 
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
-// Numbers of a TIFF structure, in the byte order that its first two bytes name.
+// Reads numbers of a TIFF structure in the byte order given by its first two bytes.
 class TiffNumbers {
  public:
   explicit TiffNumbers(Bytes bytes) : bytes_(bytes), big_(raw(bytes)[0] == 'M') {}
@@ -50,7 +50,7 @@ class Field {
   std::size_t size_ = 0, count_ = 0, at_ = 0;
 };
 
-// Calls visit(field) for each field of the first directory. False: the directory is cut off.
+// Calls visit(field) for each field of the first directory. Returns false if it is truncated.
 template <typename Visit>
 bool each_field(const TiffNumbers& numbers, Visit visit) {
   constexpr std::size_t entry_bytes = 12;
@@ -126,4 +126,4 @@ bool tiff_is_whole(Bytes tiff) {
   return whole && !offsets.empty();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -6,7 +6,7 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 const char* message_of(VP8StatusCode code) {
@@ -67,7 +67,7 @@ bool read_animation(Bytes bytes, const Header& header, std::uint8_t* pixels, std
   return true;
 }
 
-// Fills the rows that a broken or short file still has.
+// Decodes the rows that a broken or truncated file still has.
 void read_what_is_there(Bytes bytes, WebPDecoderConfig& config) {
   std::unique_ptr<WebPIDecoder, DeleteIncremental> decoder(WebPINewDecoder(&config.output));
   if (decoder) (void)WebPIUpdate(decoder.get(), raw(bytes), bytes.size());
@@ -81,7 +81,7 @@ Status read_webp_header(Bytes bytes, Header& header) {
   if (code != VP8_STATUS_OK) return damaged_error(ImageFormat::webp, message_of(code));
   header.width = features.width;
   header.height = features.height;
-  // The canvas of an animation may shine through, whatever its flag says.
+  // The canvas of an animation may be visible, even if the alpha flag is not set.
   header.channels = features.has_alpha != 0 || features.has_animation != 0 ? 4 : 3;
   header.orientation = orientation_of(bytes);
   return {};
@@ -122,4 +122,4 @@ Status read_webp(Bytes bytes, const Header& header, const ReadRequest& request, 
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,6 +1,6 @@
-// Two triangles share two vertices exactly if they share an edge. The edges are put into bins by
-// their lower vertex (a counting sort) and each bin is sorted by the upper one, so that the faces
-// of an edge stand side by side. No hashing: no input makes it slow.
+// Two triangles share two vertices if and only if they share an edge. The edges are put into bins
+// by their lower vertex (a counting sort) and each bin is sorted by the upper vertex, so that the
+// faces of an edge are adjacent. There is no hashing, so no input makes it slow.
 #include <millrace/decoders/mesh/face_edges.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class EdgeIndex {
     for_each_edge(faces, [&](std::size_t lower, std::size_t, std::size_t) { ++bins_[lower + 1]; });
     for (std::size_t i = 1; i < bins_.size(); ++i) bins_[i] += bins_[i - 1];
     edges_.resize(bins_.back());
-    // bins_[v] moves to the end of its bin while it is filled; the shift below puts it back.
+    // bins_[v] moves to the end of its bin while the bin is filled; the shift below moves it back.
     for_each_edge(faces, [&](std::size_t lower, std::size_t upper, std::size_t face) {
       edges_[bins_[lower]++] = {static_cast<std::uint32_t>(upper),
                                 static_cast<std::uint32_t>(face)};
@@ -38,7 +38,7 @@ class EdgeIndex {
     }
   }
 
-  // The faces along an edge, in ascending order.
+  // The faces at an edge, in ascending order.
   std::span<const HalfEdge> faces_of(std::size_t lower, std::size_t upper) const {
     auto bin = std::span(edges_).subspan(bins_[lower], bins_[lower + 1] - bins_[lower]);
     auto first =
@@ -49,7 +49,7 @@ class EdgeIndex {
     return {first, last};
   }
 
-  // Of all pairs, with those that share more than one edge counted again.
+  // The number of pairs; pairs that share several edges are counted several times.
   std::uint64_t count_pairs() const {
     std::uint64_t pairs = 0;
     for (std::size_t v = 0; v + 1 < bins_.size(); ++v) {
@@ -63,7 +63,7 @@ class EdgeIndex {
     return pairs;
   }
 
-  // Calls visit(lower, upper, face) for each different edge of each face that is no padding.
+  // Calls visit(lower, upper, face) for each different edge of each face that is not padding.
   template <typename Visit>
   static void for_each_edge(std::span<const Face> faces, const Visit& visit) {
     for (std::size_t i = 0; i < faces.size(); ++i) {
@@ -76,7 +76,7 @@ class EdgeIndex {
     auto edge = [&](std::int64_t a, std::int64_t b) {
       visit(static_cast<std::size_t>(std::min(a, b)), static_cast<std::size_t>(std::max(a, b)));
     };
-    // A face with a corner twice has one edge, or none.
+    // A face with a repeated corner has one edge, or none.
     if (f[0] != f[1]) edge(f[0], f[1]);
     if (f[1] != f[2] && f[0] != f[2]) edge(f[1], f[2]);
     if (f[0] != f[2] && f[0] != f[1] && f[1] != f[2]) edge(f[0], f[2]);

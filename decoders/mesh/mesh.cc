@@ -9,9 +9,11 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
-// The first word that is no comment, for the formats that are text.
+// The first word that is not in a comment, for text formats.
 std::string_view first_word(std::string_view bytes) {
   TextCursor in(bytes);
   for (in.skip_spaces(); in.peek() == '#'; in.skip_spaces()) in.skip_line();
@@ -24,7 +26,7 @@ bool starts_as_off(std::string_view bytes) {
   return at != word.npos && at <= 4 && (at + 3 == word.size() || is_digit(word[at + 3]));
 }
 
-// OBJ has no mark of its own: some line that starts with a word of its must do.
+// OBJ has no magic number: one line that starts with an OBJ keyword is enough.
 bool looks_like_obj(std::string_view bytes) {
   for (TextCursor in(bytes.substr(0, 65536)); !in.done(); in.skip_line()) {
     std::string_view word = in.word();
@@ -147,7 +149,7 @@ double mesh_area(const Mesh& mesh) {
   return area;
 }
 
-// In float32 and in this order of operations, so that bins equal those of the Python package.
+// In float32 and in this order of operations, to get the same bins as the Python package.
 std::int64_t discretize(float t, int bins, float low, float high) {
   float scaled = (t - low) / (high - low) * static_cast<float>(bins) - 0.5F;
   float rounded = std::nearbyint(scaled);

@@ -1,10 +1,11 @@
-// Meshes that differ a little each time they are seen: turned about the upright axis (y), stretched
-// and shaken. It comes after cleaning and scaling, before snapping and sorting, so that what is
-// learnt from has the order that MeshGPT wants.
+// Random augmentation of meshes: rotation about the vertical axis (y), scaling and jitter. Apply it
+// after cleaning and scaling, and before rounding and sorting, so that the result has MeshGPT's
+// order.
 //
-//   Random random = context.random("augment");
+//   Mesh mesh;
+//   Random random(/*seed=*/42, /*epoch=*/0, /*index=*/7, "augment");
 //   augment_mesh({.scale_low = 0.75, .scale_high = 1.25}, random, mesh);
-//   tidy_mesh({.normalize = false, .bins = 128}, mesh);
+//   Status status = tidy_mesh({.normalize = false, .bins = 128}, mesh);
 #pragma once
 
 #include <millrace/decoders/mesh/mesh.h>
@@ -13,16 +14,16 @@
 namespace millrace {
 
 struct MeshAugmentation {
-  double scale_low = 1, scale_high = 1;  // each axis is stretched by a factor of its own
-  double rotation = 0;                   // by up to so many degrees to either side
-  double jitter = 0;                     // every vertex moves by up to so much along each axis
+  double scale_low = 1, scale_high = 1;  // range of the random scale, drawn for each axis
+  double rotation = 0;                   // largest angle in degrees, in both directions
+  double jitter = 0;                     // largest move of a vertex along each axis
 
   bool any() const { return scale_low != 1 || scale_high != 1 || rotation != 0 || jitter != 0; }
-  // Throws an Error of kind usage that names what is wrong.
+  // Throws an Error of kind usage that names the wrong option.
   void check() const;
 };
 
-// A mesh that then reaches beyond [-1, 1] is made smaller as a whole until it does not.
+// A mesh that exceeds [-1, 1] afterwards is scaled down as a whole.
 void augment_mesh(const MeshAugmentation& options, Random& random, Mesh& mesh);
 
 }  // namespace millrace

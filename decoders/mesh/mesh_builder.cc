@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -73,7 +73,7 @@ bool MeshBuilder::add_polygon(std::span<const std::int64_t> corners) {
 }
 
 Status MeshBuilder::check_indices() const {
-  // As unsigned numbers negative indices are large ones, so one comparison finds both.
+  // Cast to unsigned, a negative index is a large one, so one comparison finds both.
   std::uint64_t count = mesh_.vertices.size(), highest = 0;
   for (const auto& face : mesh_.faces) {
     for (std::int64_t corner : face) {
@@ -92,7 +92,7 @@ Status MeshBuilder::check_indices() const {
 }
 
 Status MeshBuilder::check_coordinates() const {
-  // A sum of zeros times the values is 0 unless one of them is not finite.
+  // The sum of value * 0 is 0 unless one of the values is not finite.
   float probe = 0;
   for (const auto& v : mesh_.vertices) probe += (v[0] * 0.0F + v[1] * 0.0F) + v[2] * 0.0F;
   if (probe == 0) return {};
@@ -125,4 +125,4 @@ Status MeshBuilder::finish() {
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,5 +1,5 @@
-// Private to the mesh readers: where they put what they read. It enforces the limits and turns
-// polygons into triangles; a reader knows its format and nothing else.
+// Private to the mesh readers: collects the vertices and faces that they read, enforces the limits
+// and turns polygons into triangles.
 #pragma once
 
 #include <millrace/decoders/mesh/mesh.h>
@@ -10,27 +10,27 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class MeshBuilder {
  public:
   MeshBuilder(const MeshOptions& options, MeshFormat format, Mesh& mesh);
 
   Error error(std::string reason) const;
-  // For what a header claims, before anything is read: against the limit, and against the bytes
-  // that are left (`bytes_each` is the least that one takes, 0 if the caller has checked), so that
-  // a small file with a large claim takes no memory.
+  // Checks a count in a header against the limit and against the rest of the file: `bytes_each` is
+  // the minimum size of one item (0: already checked). So a small file with a large count allocates
+  // no memory.
   Status expect_vertices(std::uint64_t count, std::uint64_t bytes_each, std::uint64_t bytes_left);
   Status expect_faces(std::uint64_t count, std::uint64_t bytes_each, std::uint64_t bytes_left);
-  // Only for counts that were checked.
+  // Only for counts that have been checked.
   void reserve_vertices(std::uint64_t more) {
     mesh_.vertices.reserve(mesh_.vertices.size() + more);
   }
   void reserve_faces(std::uint64_t more) { mesh_.faces.reserve(mesh_.faces.size() + more); }
-  // For formats without counts: what add_*() said no to.
+  // For formats without counts: the error after add_*() returned false.
   Status too_many() const;
 
-  // False: the limit is reached.
+  // Returns false if the limit is reached.
   bool add_vertex(double x, double y, double z) {
     if (mesh_.vertices.size() >= max_vertices_) return full_of_vertices_ = true, false;
     mesh_.vertices.push_back({static_cast<float>(x), static_cast<float>(y), static_cast<float>(z)});
@@ -41,7 +41,7 @@ class MeshBuilder {
     mesh_.faces.push_back({a, b, c});
     return true;
   }
-  // Three corners or more. It is stored as a fan, from which finish() gets the corners back.
+  // For three or more corners. Stored as a fan, from which finish() restores the corners.
   bool add_polygon(std::span<const std::int64_t> corners);
   void skip_element(std::int64_t count = 1) { mesh_.counts.other_elements += count; }
 
@@ -70,9 +70,9 @@ class MeshBuilder {
   std::vector<Polygon> polygons_;
 };
 
-// `fan` holds the n - 2 triangles of a polygon as a fan; they are replaced where the polygon is
-// concave. `work` is what is left of the file's allowance for the quadratic part; at 0 the fan
-// stays.
+// `fan` holds the n - 2 triangles of a polygon as a fan; they are replaced if the polygon is
+// concave. `work` is the remaining budget of the file for this quadratic algorithm; at 0 the fan is
+// kept.
 void cut_polygon(std::span<const std::array<float, 3>> vertices,
                  std::span<std::array<std::int64_t, 3>> fan, std::int64_t& work);
 
@@ -82,7 +82,8 @@ Status read_stl(std::string_view bytes, MeshBuilder& builder);
 Status read_off(std::string_view text, MeshBuilder& builder);
 Status read_gltf(std::string_view bytes, MeshBuilder& builder);
 
-// An STL of this size with this triangle count in its header is binary, whatever it starts with.
+// True if the file size matches the triangle count in the header of a binary STL; then it is
+// binary, even if it starts with "solid".
 bool has_binary_stl_size(std::string_view bytes);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,5 +1,4 @@
-// What happens to a mesh after it is read: cleaning, scaling, snapping and sorting. Everything is
-// linear in the size of the mesh, except for the sorting.
+// Cleaning, scaling, rounding and sorting of a mesh. Everything but sorting takes linear time.
 #include <millrace/decoders/mesh/mesh.h>
 
 #include <algorithm>
@@ -29,13 +28,13 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 32);
 }
 
-// Finds equal items: an open-addressed table of places in somebody else's array.
+// Finds equal items: an open-addressing hash table of indices into the caller's array.
 class EqualFinder {
  public:
   explicit EqualFinder(std::size_t items)
       : slots_(std::bit_ceil(items * 2 + 1), -1), mask_(slots_.size() - 1) {}
 
-  // The place of an item equal to this one that came before, or `place` itself, kept from now on.
+  // Returns the index of an earlier equal item; if there is none, inserts `place` and returns it.
   template <typename Equal>
   std::int64_t find_or_keep(std::uint64_t hash, std::int64_t place, const Equal& equal) {
     for (std::size_t slot = hash & mask_;; slot = (slot + 1) & mask_) {
@@ -65,7 +64,7 @@ void merge_vertices(Mesh& mesh) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < mesh.vertices.size(); ++i) {
     Vertex v = mesh.vertices[i];
-    for (float& coordinate : v) coordinate += 0.0F;  // -0 becomes 0, so that equal means same bits
+    for (float& coordinate : v) coordinate += 0.0F;  // -0 becomes 0: equal values have equal bits
     auto next = static_cast<std::int64_t>(kept);
     std::int64_t place = finder.find_or_keep(
         hash_of(v), next, [&](std::int32_t other) { return mesh.vertices[at(other)] == v; });
@@ -137,7 +136,7 @@ void clean(const MeshOptions& options, Mesh& mesh) {
   if (options.drop_unused_vertices) drop_unused_vertices(mesh);
 }
 
-// In double, so that the extremes of float32 neither overflow nor lose the far side.
+// In double, so that extreme float32 values neither overflow nor lose precision.
 void normalize(Mesh& mesh) {
   std::array<double, 3> low, high;
   low.fill(std::numeric_limits<double>::infinity());
@@ -165,7 +164,7 @@ void snap(int bins, Mesh& mesh) {
   }
 }
 
-// Bits that compare as the floats do.
+// Integers that sort in the same order as the floats.
 std::uint32_t ordered_bits(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value + 0.0F);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
@@ -209,7 +208,7 @@ Status check(const MeshOptions& options, const Mesh& mesh) {
   auto error = [&](std::string reason) {
     return Error(std::move(reason)).stage(std::string(to_string(mesh.format)));
   };
-  // Places are kept in 32 bits here.
+  // Indices are 32-bit here.
   constexpr std::size_t most = std::numeric_limits<std::int32_t>::max();
   if (mesh.vertices.size() > most || mesh.faces.size() > most) {
     return error("more than 2^31 vertices or faces");

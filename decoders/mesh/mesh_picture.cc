@@ -20,15 +20,15 @@ Point cross(const Point& a, const Point& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
 
-// Around the upright axis (y) by 35 degrees, then towards the eye by 25; z points at the eye.
+// Rotates by 35 degrees about the vertical axis (y), then by 25 towards the camera; z points to it.
 Point turned(const Point& p) {
   constexpr float ca = 0.819F, sa = 0.574F, cb = 0.906F, sb = 0.423F;
   const Point q{ca * p[0] + sa * p[2], p[1], -sa * p[0] + ca * p[2]};
   return {q[0], cb * q[1] - sb * q[2], sb * q[1] + cb * q[2]};
 }
 
-// From the light, which stands behind the eye, to its right and above. A face turned away is as
-// bright as one turned to it, since nobody knows which side of a triangle is outside.
+// The light is behind the camera, to its right and above. A face that is turned away is as bright
+// as one that is turned to the light, since the outside of a triangle is not known.
 float brightness(const Triangle& t) {
   constexpr Point light{0.25F, 0.60F, 0.76F};
   const Point n = cross(t[1] - t[0], t[2] - t[0]);
@@ -52,7 +52,7 @@ class Canvas {
         depth_(static_cast<std::size_t>(fine_ * fine_), -std::numeric_limits<float>::infinity()),
         shade_(depth_.size(), -1) {}
 
-  // From turned coordinates to pixels; `middle` goes to the picture's.
+  // Rotated coordinates to pixels; `middle` is mapped to the middle of the picture.
   void frame(const Point& middle, float half_extent) {
     middle_ = middle;
     scale_ = static_cast<float>(fine_) * 0.47F / std::max(half_extent, 1e-6F);
@@ -65,7 +65,7 @@ class Canvas {
     const auto& [a, b, c] = t;
     const float area = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]);
     if (!(std::abs(area) > 1e-6F) || !std::isfinite(area)) return;
-    // How far from an edge a point is, in pixels, for each unit of its corner's weight.
+    // Distance of a point from an edge, in pixels per unit of the opposite corner's weight.
     const auto height = [&](const Point& p, const Point& q) {
       return std::abs(area) / std::max(std::hypot(p[0] - q[0], p[1] - q[1]), 1e-6F);
     };
@@ -87,7 +87,7 @@ class Canvas {
     }
   }
 
-  // Each pixel the mean of its fine ones.
+  // Each pixel is the mean of its samples.
   Array picture() const {
     Array picture = Array::empty(DType::uint8, {options_.side, options_.side, 3});
     std::uint8_t* to = picture.as<std::uint8_t>().data();
@@ -117,7 +117,7 @@ class Canvas {
     return {half + (p[0] - middle_[0]) * scale_, half - (p[1] - middle_[1]) * scale_,
             p[2] * scale_};
   }
-  // Clamped before the conversion: a coordinate may be anything that is finite.
+  // Clamped before the conversion: a coordinate may have any finite value.
   std::int64_t first(float x) const {
     return static_cast<std::int64_t>(std::clamp(std::floor(x), 0.0F, static_cast<float>(fine_)));
   }
@@ -136,7 +136,7 @@ class Canvas {
   std::int64_t fine_;
   Point middle_{};
   float scale_ = 1;
-  std::vector<float> depth_, shade_;  // shade < 0: nothing there
+  std::vector<float> depth_, shade_;  // shade < 0: background
 };
 
 struct Box {
@@ -209,7 +209,7 @@ Mesh mesh_of_triangles(const Array& corners) {
     mesh.faces.push_back({first, first + 1, first + 2});
   }
   if (mesh.faces.empty()) return mesh;
-  // It may be that no triangle is left: then it is an empty mesh, as before.
+  // If no triangle is left, the mesh is empty.
   const Status status =
       tidy_mesh({.drop_duplicate_faces = false, .normalize = false, .sort = false}, mesh);
   return status.ok() ? mesh : Mesh{};
@@ -223,7 +223,7 @@ Array draw_triangles(const Array& corners, const MeshPictureOptions& options) {
   }
   std::erase_if(triangles, [](const Triangle& t) { return !is_finite(t); });
   Canvas canvas(options);
-  float half_extent = 1.5F;  // of the turned cube
+  float half_extent = 1.5F;  // of the rotated cube
   Point middle{};
   if (options.fit && !triangles.empty()) {
     const Box box = box_of(triangles);
@@ -231,7 +231,7 @@ Array draw_triangles(const Array& corners, const MeshPictureOptions& options) {
     half_extent = std::max(box.high[0] / 2 - box.low[0] / 2, box.high[1] / 2 - box.low[1] / 2);
   }
   canvas.frame(middle, half_extent);
-  // Borders are a fifth of the picture at most, or fine meshes would be black.
+  // Borders cover at most a fifth of the picture, or fine meshes would be black.
   const auto pixels = static_cast<std::size_t>(options.side * options.side);
   const bool edges = options.edges && triangles.size() * 60 < pixels;
   for (const Triangle& t : triangles) canvas.draw(t, edges);

@@ -1,5 +1,5 @@
-// Polygons to triangles. Most polygons in files are convex quads, for which the fan is right; the
-// test for that is cheap, and only concave ones pay for ear clipping.
+// Triangulates polygons. Most polygons in files are convex quads, for which a fan is right; the
+// test for that is cheap, and only concave polygons need ear clipping.
 #include <millrace/decoders/mesh/mesh_builder.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -19,8 +19,7 @@ using Triangle = std::array<std::int64_t, 3>;
 
 constexpr std::size_t most_corners = 512;
 
-// Newell's normal: its length is twice the area, and it does not depend on which corners are
-// collinear.
+// Newell's normal: its length is twice the area, and collinear corners do not disturb it.
 Vec3 newell_normal(std::span<const Vec3> corners) {
   Vec3 normal{};
   for (std::size_t i = 0; i < corners.size(); ++i) {
@@ -32,7 +31,7 @@ Vec3 newell_normal(std::span<const Vec3> corners) {
   return normal;
 }
 
-// The polygon seen along its normal's largest axis, counter-clockwise.
+// The polygon projected along the largest axis of its normal, counter-clockwise.
 std::vector<Vec2> flatten(std::span<const Vec3> corners) {
   Vec3 normal = newell_normal(corners);
   std::size_t axis = 0;
@@ -57,7 +56,7 @@ bool is_convex(const std::vector<Vec2>& flat) {
   for (std::size_t i = 0; i < n; ++i) {
     if (turn(flat[i], flat[(i + 1) % n], flat[(i + 2) % n]) < 0) return false;
   }
-  // A pentagram turns left at each corner too, but its fan overlaps itself just as any other cut.
+  // A pentagram turns left at each corner too; but any triangulation of it overlaps itself.
   return true;
 }
 
@@ -71,7 +70,7 @@ class EarClipper {
     for (std::size_t i = 0; i < flat.size(); ++i) left_.push_back(i);
   }
 
-  // The triangles as places in the polygon; empty if the allowance is used up.
+  // The triangles as indices into the polygon; empty if the budget is used up.
   std::vector<std::array<std::size_t, 3>> clip() {
     std::vector<std::array<std::size_t, 3>> triangles;
     std::size_t at = 0, refused = 0;
@@ -79,7 +78,7 @@ class EarClipper {
       if (work_ <= 0) return {};
       std::size_t n = left_.size();
       std::size_t previous = (at + n - 1) % n, next = (at + 1) % n;
-      // Where no corner is an ear the polygon crosses itself; any cut is as good as another.
+      // If no corner is an ear, the polygon crosses itself; then any cut will do.
       if (refused < n && !is_ear(left_[previous], left_[at], left_[next])) {
         at = next;
         ++refused;
@@ -99,7 +98,7 @@ class EarClipper {
     if (turn(flat_[a], flat_[b], flat_[c]) <= 0) return false;
     work_ -= static_cast<std::int64_t>(left_.size());
     return std::none_of(left_.begin(), left_.end(), [&](std::size_t p) {
-      // A corner at the same place as one of the ear's (a slit) does not stand in its way.
+      // A corner at the same position as one of the ear's corners (a slit) does not block the ear.
       if (flat_[p] == flat_[a] || flat_[p] == flat_[b] || flat_[p] == flat_[c]) return false;
       return inside(flat_[p], flat_[a], flat_[b], flat_[c]);
     });
@@ -131,4 +130,4 @@ void cut_polygon(std::span<const std::array<float, 3>> vertices, std::span<Trian
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -6,6 +6,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 template <typename Number>

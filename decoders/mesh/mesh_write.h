@@ -1,6 +1,6 @@
-// Meshes to files: OBJ, and PLY in binary. Coordinates are written with as many digits as bring the
-// same float32 back.
+// Encodes meshes as OBJ or PLY. Coordinates have enough digits to restore the same float32.
 //
+//   Mesh mesh;
 //   std::string obj = encode_obj(mesh);
 //   std::string ply = encode_ply(mesh);
 #pragma once

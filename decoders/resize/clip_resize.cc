@@ -12,7 +12,7 @@
 
 #ifndef MILLRACE_CLIP_RESIZE_ONCE
 #define MILLRACE_CLIP_RESIZE_ONCE
-namespace millrace {
+namespace millrace::detail {
 
 constexpr int precision_bits = 32 - 8 - 2;
 constexpr std::int32_t half = 1 << (precision_bits - 1);
@@ -20,18 +20,18 @@ constexpr std::int32_t half = 1 << (precision_bits - 1);
 struct Taps {
   const int* starts;
   const std::int32_t* weights;
-  std::size_t count;    // of weights that are used for each output pixel
-  std::size_t spacing;  // from those of one output pixel to the next
+  std::size_t count;    // number of weights per output pixel
+  std::size_t spacing;  // distance from the weights of one output pixel to the next
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace millrace::HWY_NAMESPACE {
+namespace millrace::detail::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One row to `width` pixels; the four channels of a pixel are the lanes.
+// Resizes one row to `width` pixels; the four channels of a pixel are the vector lanes.
 void across_row(const std::uint32_t* row, const Taps& taps, std::size_t width, std::uint32_t* out) {
 #if HWY_TARGET == HWY_SCALAR
   for (std::size_t i = 0; i < 4 * width; ++i) {
@@ -60,7 +60,7 @@ void across_row(const std::uint32_t* row, const Taps& taps, std::size_t width, s
 #endif
 }
 
-// `count` rows of `bytes_per_row` bytes, one after the other, to one.
+// Combines `count` adjacent rows of `bytes_per_row` bytes to one row.
 void down_row(const std::uint8_t* rows, const std::int32_t* weights, std::size_t count,
               std::size_t bytes_per_row, std::uint8_t* out) {
   const hn::ScalableTag<std::int32_t> ints;
@@ -82,11 +82,11 @@ void down_row(const std::uint8_t* rows, const std::int32_t* weights, std::size_t
   }
 }
 
-}  // namespace millrace::HWY_NAMESPACE
+}  // namespace millrace::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace millrace {
+namespace millrace::detail {
 
 HWY_EXPORT(across_row);
 HWY_EXPORT(down_row);
@@ -97,7 +97,7 @@ void BoxResizer::prepare(Weights& w, int from, int to) {
   w.to = to;
   const double scale = static_cast<double>(from) / to;
   const double filter_scale = std::max(scale, 1.0);
-  const double support = filter_scale;  // of a triangle
+  const double support = filter_scale;  // of the triangle filter
   w.taps = static_cast<std::size_t>(std::ceil(support)) * 2 + 1;
   w.starts.assign(static_cast<std::size_t>(to), 0);
   w.values.assign(static_cast<std::size_t>(to) * w.taps, 0);
@@ -117,7 +117,7 @@ void BoxResizer::prepare(Weights& w, int from, int to) {
       values[k] = static_cast<std::int32_t>(0.5 + exact[static_cast<std::size_t>(k)] / sum *
                                                       (1 << precision_bits));
     }
-    // All taps are always read: they must lie inside, with a weight of zero where there are fewer.
+    // All taps are always read, so they must be inside the picture; surplus taps have weight zero.
     int start = std::min(first, std::max(0, from - static_cast<int>(w.taps)));
     std::rotate(values, values + w.taps - static_cast<std::size_t>(first - start), values + w.taps);
     w.starts[static_cast<std::size_t>(i)] = start;
@@ -190,5 +190,5 @@ Planes BoxResizer::resize(const std::uint32_t* pixels, std::size_t stride, CropB
           {width, width, width}};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail
 #endif

@@ -1,5 +1,5 @@
-// Private: brings a box of a picture to another size as Pillow's resize() with BILINEAR does it, in
-// the same fixed-point arithmetic. Pixels are four bytes each, of which three count.
+// Private: resizes a box of a picture as Pillow's resize() with BILINEAR does, in the same
+// fixed-point arithmetic. Pixels have four bytes, of which three are used.
 #pragma once
 
 #include <millrace/decoders/video/clip_writer.h>
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class BoxResizer {
  public:
@@ -18,7 +18,7 @@ class BoxResizer {
                 int channels);
 
  private:
-  // For each output pixel: where its inputs start, and their weights, `taps` for each.
+  // For each output pixel: the first input pixel, and `taps` weights.
   struct Weights {
     int from = 0, to = 0;
     std::size_t taps = 0;
@@ -35,4 +35,4 @@ class BoxResizer {
   std::vector<std::uint8_t> planes_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

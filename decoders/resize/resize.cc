@@ -8,6 +8,9 @@
 #include <string>
 
 namespace millrace {
+
+using namespace detail;
+
 namespace {
 
 struct Picture {
@@ -85,14 +88,14 @@ Status resize_image(const Array& source, const ResizeOptions& options, const Arr
   if (Status status = view_pair(source, destination, from, to); !status.ok()) return status;
   if (Status status = check_crop(options, to); !status.ok()) return status;
   const ResizePlan plan(from.width, from.height, options, to.width, to.height);
-  // Where nothing is weighted, Pillow leaves colours under alpha alone.
+  // If no axis is weighted (same size, or `nearest`), Pillow does not multiply colours by alpha.
   const bool premultiplied =
       from.channels == 4 && options.filter != Filter::nearest && !plan.is_identity();
   StoreRows store(to, premultiplied);
   RowResizer resizer(plan, from.channels, options.flip, store);
   const Region region = plan.source();
   const auto bytes = static_cast<std::size_t>(region.width() * from.channels);
-  // Rows go through memory with room behind them, which the caller's array does not have.
+  // Rows go through memory with padding behind them, which the caller's array does not have.
   const std::size_t stride = bytes + row_padding;
   constexpr std::int64_t band_rows = 16;
   std::uint8_t* band = Scratch::ensure(Scratch::of_this_thread().band, band_rows * stride);
@@ -128,7 +131,7 @@ Status rotate_image(const Array& source, int quarter_turns, const Array& destina
                         std::to_string(turns) + " quarters does not fit " +
                         to_string(destination.shape()));
   }
-  // EXIF's names for the same turns.
+  // The EXIF orientations of the same rotations.
   constexpr int orientation[] = {1, 8, 3, 6};
   orient_pixels(orientation[turns], from.data, from.stride(), from.width, from.height,
                 from.channels, to.data);

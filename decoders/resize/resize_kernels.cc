@@ -10,14 +10,14 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace millrace::HWY_NAMESPACE {
+namespace millrace::detail::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int rounding = 1 << (AxisWeights::precision_bits - 1);
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
 
-// One number at a time, for processors without vectors of a known size.
+// Scalar code, for instruction sets without vectors of a known size.
 std::int32_t weight(const AxisWeights& axis, std::size_t offset, std::int32_t tap) {
   const std::size_t at =
       offset + static_cast<std::size_t>(tap / 2 * AxisWeights::pair_stride + tap % 2);
@@ -71,8 +71,8 @@ constexpr D16 d16;
 constexpr D32 d32;
 constexpr int blocks = static_cast<int>(hn::MaxLanes(d8) / 16);
 
-// Sums of low and of high halves; the second of each is for instruction sets whose multiply-add
-// leaves odd and even products apart.
+// Sums of low and high halves; the second of each is for instruction sets whose multiply-add keeps
+// odd and even products separate.
 struct Sum {
   V32 low, low_rest, high, high_rest;
 
@@ -93,8 +93,8 @@ HWY_INLINE V32 rounded(V32 sum) {
   return hn::ShiftRight<AxisWeights::precision_bits>(hn::Add(sum, hn::Set(d32, rounding)));
 }
 
-// Which bytes of a load become the 16-bit numbers r0 r1 g0 g1 b0 b1 a0 a1 of a block: the same
-// channel of two neighbouring pixels side by side, zero where there is no such channel.
+// The shuffle of a load to the 16-bit numbers r0 r1 g0 g1 b0 b1 a0 a1 of a block: the same channel
+// of two neighbouring pixels side by side, zero for a missing channel.
 template <int channels>
 constexpr std::array<std::uint8_t, 32> pixel_order() {
   std::array<std::uint8_t, 32> order{};
@@ -107,8 +107,8 @@ constexpr std::array<std::uint8_t, 32> pixel_order() {
   return order;
 }
 
-// Where each block of the vector has the sum of other taps: adds them up, those of `a` into the
-// lower block and those of `b` into the upper.
+// Each block of the vector has the sum of different taps: adds the blocks up, those of `a` into the
+// lower block and those of `b` into the upper one.
 HWY_INLINE V32 fold(V32 a, V32 b) {
   return hn::Add(hn::ConcatLowerLower(d32, b, a), hn::ConcatUpperUpper(d32, b, a));
 }
@@ -160,7 +160,7 @@ void narrow_four(const AxisWeights& columns, const std::uint8_t* const* source,
     }
     std::uint32_t pixels[4];
     pixels_of(a, b, c, d, pixels);
-    // From left to right a pixel may spill over into the next, which is written after it.
+    // Left to right: bytes written past a pixel are overwritten by the next pixel.
     constexpr std::size_t spill = channels == 3 && !flip;
     constexpr std::size_t stored = channels + spill;
     const std::ptrdiff_t to = (flip ? width - 1 - x : x) * channels;
@@ -183,7 +183,7 @@ void narrow_all(const AxisWeights& columns, int channels, bool flip,
   narrow_channels<4>(columns, flip, source, narrow);
 }
 
-// Four vectors of sums in the order in which blend_all interleaved them, back to bytes in order.
+// Converts four vectors of sums, interleaved by blend_all(), back to bytes in order.
 HWY_INLINE hn::Vec<D8> bytes_of(const Sum* sums) {
   alignas(32) static constexpr std::uint8_t even_then_odd[32] = {
       0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15,
@@ -224,11 +224,11 @@ void blend_all(const AxisWeights& rows, const AxisWeights::Output& output,
 
 #endif
 
-}  // namespace millrace::HWY_NAMESPACE
+}  // namespace millrace::detail::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace millrace {
+namespace millrace::detail {
 
 HWY_EXPORT(narrow_all);
 HWY_EXPORT(blend_all);
@@ -243,5 +243,5 @@ void blend_rows(const AxisWeights& rows, const AxisWeights::Output& output,
   HWY_DYNAMIC_DISPATCH(blend_all)(rows, output, taps, bytes, out);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail
 #endif  // HWY_ONCE

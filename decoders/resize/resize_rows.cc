@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr std::int64_t rows_between_emits = 16;
 
-// Columns that are copied, not weighted: the axis keeps its size, or the filter is `nearest`.
+// Copies columns: the axis keeps its size, or the filter is `nearest`.
 void copy_columns(const AxisWeights& columns, int channels, bool flip, const std::uint8_t* source,
                   std::uint8_t* to) {
   const std::size_t width = columns.outputs.size(), pixel = static_cast<std::size_t>(channels);
@@ -118,4 +118,4 @@ void RowResizer::emit_finished() {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,6 +1,6 @@
-// Private. Resizes a picture that comes row by row, as decoders give it: each row is narrowed while
-// it is still in the cache, and an output row leaves as soon as its last source row was seen. So a
-// picture of any height needs the memory of a few dozen narrow rows.
+// Private: resizes a picture row by row, while it is decoded. Each row is resized horizontally
+// while it is still in the cache, and an output row is written as soon as its last source row is
+// there. So a picture of any height needs the memory of a few dozen narrow rows.
 #pragma once
 
 #include "resize_weights.h"
@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct ResizePlan {
   std::shared_ptr<const AxisWeights> columns, rows;
@@ -18,7 +18,7 @@ struct ResizePlan {
   ResizePlan(std::int64_t source_width, std::int64_t source_height, const ResizeOptions& options,
              std::int64_t kept_width, std::int64_t kept_height);
 
-  // The part of the source that the kept pixels need.
+  // The region of the source that the output depends on.
   Region source() const {
     return {columns->source_first, rows->source_first, columns->source_last, rows->source_last};
   }
@@ -26,7 +26,7 @@ struct ResizePlan {
   std::int64_t kept_width() const { return static_cast<std::int64_t>(columns->outputs.size()); }
 };
 
-// Takes the rows of plan.source() from top to bottom and gives the kept rows to `sink`.
+// Receives the rows of plan.source() from top to bottom and passes output rows to `sink`.
 class RowResizer : public RowSink {
  public:
   RowResizer(const ResizePlan& plan, int channels, bool flip, RowSink& sink);
@@ -48,8 +48,8 @@ class RowResizer : public RowSink {
   std::vector<std::uint8_t>& ring_;
   std::vector<std::uint8_t>& out_;
   std::vector<const std::uint8_t*>& taps_;
-  std::int64_t next_source_;     // the next row that comes in
-  std::size_t next_output_ = 0;  // the next row that goes out
+  std::int64_t next_source_;     // the next source row
+  std::size_t next_output_ = 0;  // the next output row
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

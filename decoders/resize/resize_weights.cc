@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numbers>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 double box(double x) {
@@ -53,14 +53,14 @@ Kernel kernel_of(Filter filter) {
   }
 }
 
-// One output's taps: where they start, and their weights in fixed point.
+// The taps of one output: the first one, and the weights in fixed point.
 std::int32_t taps_of(std::int64_t in, double scale, const Kernel& kernel, std::int64_t output,
                      std::vector<double>& scratch, std::vector<std::int32_t>& weights) {
   const double filter_scale = std::max(scale, 1.0);
   const double support = kernel.support * filter_scale;
   const double center = (static_cast<double>(output) + 0.5) * scale;
   const double inverse = 1.0 / filter_scale;
-  // Pillow rounds so, and what it gives is the aim.
+  // The rounding of Pillow, whose results must be matched.
   // NOLINTBEGIN(bugprone-incorrect-roundings)
   auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
   auto last = std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), in);
@@ -120,7 +120,7 @@ void add_weighted(std::int64_t in, std::int64_t out, std::int64_t keep_first,
   result.high_buffer = aligned_copy(high);
 }
 
-// Pillow steps from pixel to pixel, so the rounding of its sum is part of the result.
+// Pillow adds a step per pixel, so the rounding errors of that sum are part of the result.
 void add_nearest(std::int64_t in, std::int64_t out, std::int64_t keep_first,
                  std::int64_t keep_count, AxisWeights& result) {
   const double scale = static_cast<double>(in) / static_cast<double>(out);
@@ -181,4 +181,4 @@ std::shared_ptr<const AxisWeights> axis_weights(std::int64_t in, std::int64_t ou
   return cache.front().weights;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

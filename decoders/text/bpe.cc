@@ -1,5 +1,5 @@
-// Byte-pair encoding with CLIP's vocabulary. A word starts as its bytes, the last of them marked as
-// the end; then, again and again, the pair that comes first in the merges file becomes one token.
+// Byte-pair encoding with CLIP's vocabulary. A word starts as its bytes, the last one marked as the
+// end of a word. Then the pair with the lowest rank in the merges file is merged, again and again.
 #include <millrace/decoders/mesh/formats/text_cursor.h>
 #include <millrace/decoders/text/clip_pretokenizer.h>
 #include <millrace/decoders/text/gunzip.h>
@@ -16,6 +16,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 constexpr const char* expected =
@@ -23,8 +25,8 @@ constexpr const char* expected =
 
 constexpr std::string_view word_end = "</w>";
 
-// The files write bytes as printable characters: those that are printable in Latin-1 as
-// themselves, the others as U+0100 and up. This is also the order of the first 256 ids.
+// The files write bytes as printable characters: bytes that are printable in Latin-1 as themselves,
+// the others as U+0100 and up. This is also the order of the first 256 ids.
 struct ByteAlphabet {
   std::array<std::int32_t, 256> id_of{};
   std::array<char32_t, 256> symbol_of{};
@@ -47,7 +49,7 @@ struct ByteAlphabet {
   }
 };
 
-// Cut inside a character, tokens give bytes that are no text: each such place becomes U+FFFD.
+// Tokens that end inside a character give invalid UTF-8, which is replaced by U+FFFD.
 std::string mended(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
@@ -88,7 +90,7 @@ class BpeTokenizer : public Tokenizer {
 
   ByteAlphabet alphabet_;
   std::unordered_map<std::string, std::int32_t> id_of_;  // by the file's spelling
-  std::vector<std::string> bytes_of_;                    // what a token stands for, with word_end
+  std::vector<std::string> bytes_of_;                    // the bytes of a token, with word_end
   std::unordered_map<std::uint64_t, Merge> merges_;
   std::int32_t start_ = 0, end_ = 0;
 };
@@ -121,7 +123,7 @@ Status BpeTokenizer::read(std::string_view text, const BpeOptions& options) {
             .stage("bpe")
             .hint(expected);
       }
-      // A spelling that comes twice belongs to the later line, as in a Python dict.
+      // The later of two equal spellings is used, as in a Python dict.
       id_of_[left + right] = static_cast<std::int32_t>(bytes_of_.size());
       std::string bytes = bytes_of_[static_cast<std::size_t>(id_of_[left])];
       bytes += bytes_of_[static_cast<std::size_t>(id_of_[right])];
@@ -161,9 +163,9 @@ Status BpeTokenizer::encode(std::string_view text, std::vector<std::int32_t>& id
   return {};
 }
 
-// The tokens are a linked list, and a queue holds the pairs that can be merged, best first. All
-// places of one pair are merged from left to right before pairs that arise from it are looked at.
-// So a word of n bytes takes n log n, not n * n.
+// The tokens are a linked list, and a priority queue holds the pairs that can be merged, lowest
+// rank first. All occurrences of a pair are merged from left to right before new pairs are
+// considered. So a word of n bytes takes O(n log n) instead of O(n^2).
 void BpeTokenizer::encode_word(std::string_view word, std::vector<std::int32_t>& ids) const {
   struct Token {
     std::int32_t id, previous, next;
@@ -177,7 +179,7 @@ void BpeTokenizer::encode_word(std::string_view word, std::vector<std::int32_t>&
   }
   tokens.back().id += 256;
 
-  using Candidate = std::tuple<std::int32_t, std::int32_t>;  // rank, place of the left token
+  using Candidate = std::tuple<std::int32_t, std::int32_t>;  // rank, index of the left token
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
   auto token = [&](std::int32_t i) -> Token& { return tokens[static_cast<std::size_t>(i)]; };
   auto merge_at = [&](std::int32_t left) -> const Merge* {
@@ -195,7 +197,7 @@ void BpeTokenizer::encode_word(std::string_view word, std::vector<std::int32_t>&
     for (; !queue.empty() && std::get<0>(queue.top()) == rank; queue.pop()) {
       std::int32_t left = std::get<1>(queue.top());
       const Merge* merge = merge_at(left);
-      if (merge == nullptr || merge->rank != rank) continue;  // a neighbour took its place
+      if (merge == nullptr || merge->rank != rank) continue;  // outdated by another merge
       std::int32_t right = token(left).next;
       token(left).id = merge->result;
       token(left).next = token(right).next;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -39,7 +39,7 @@ std::pair<char32_t, std::size_t> read_entity(View text) {
     value = value * (hex ? 16 : 10) + digit;
   }
   bool closed = i > first && i < text.size() && text[i] == ';';
-  // Control characters, surrogates and what is beyond Unicode stay as they are written.
+  // References to control characters, surrogates and values beyond Unicode are not resolved.
   bool plain = (value >= 0x20 && value < 0x7F) || (value >= 0xA0 && value < 0xD800) ||
                (value >= 0xE000 && value < 0xFDD0) || (value >= 0x10000 && value < 0x1FFFE);
   if (!closed || !plain) return {0, 0};
@@ -63,8 +63,8 @@ char32_t uncurl(char32_t c) {
   return c;
 }
 
-// Where one code point is not enough: a dotted capital I gets its dot back, and a sigma that ends
-// a word has a shape of its own.
+// Lower case that is not one code point for one: the dotted capital I becomes two code points, and
+// a sigma at the end of a word has its own form.
 void append_lower(const std::u32string& text, std::size_t i, std::u32string& out) {
   if (text[i] == 0x130) {
     out += U"i\u0307";
@@ -134,4 +134,4 @@ std::vector<std::string> split_caption(View text) {
   return words;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -5,7 +5,7 @@
 
 #include <zlib.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 bool is_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B};
@@ -31,7 +31,7 @@ Status gunzip(std::span<const std::byte> bytes, std::int64_t max_bytes, std::str
     std::size_t got = sizeof chunk - stream.avail_out;
     fits = static_cast<std::int64_t>(out.size() + got) <= max_bytes;
     if (fits) out.append(chunk, got);
-    // Files that were put one after the other unpack to what they hold, one after the other.
+    // Concatenated gzip files decompress to their concatenated contents.
     const bool more = result == Z_STREAM_END && is_gzip(bytes.last(stream.avail_in));
     if (more) result = inflateReset(&stream);
   }
@@ -47,4 +47,4 @@ Status gunzip(std::span<const std::byte> bytes, std::int64_t max_bytes, std::str
       .hint("Copy the file again; gzip -t tests it");
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// Private: unpacks gzip.
+// Private: decompresses gzip.
 #pragma once
 
 #include <millrace/pipeline/base/error.h>
@@ -8,10 +8,10 @@
 #include <span>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 bool is_gzip(std::span<const std::byte> bytes);
-// Refuses what would unpack to more than `max_bytes`.
+// Returns an Error if the result would be larger than `max_bytes`.
 Status gunzip(std::span<const std::byte> bytes, std::int64_t max_bytes, std::string& out);
 
-}  // namespace millrace
+}  // namespace millrace::detail

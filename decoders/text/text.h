@@ -1,5 +1,5 @@
-// Text files to UTF-8 strings: the encoding is checked, a byte order mark dropped, and line ends
-// made "\n".
+// Decodes text files to UTF-8 strings: checks the encoding, removes a byte order mark, and converts
+// line ends to "\n".
 //
 //   std::string caption;
 //   Status status = decode_text(bytes, caption);
@@ -14,7 +14,7 @@
 
 namespace millrace {
 
-// Fails on anything that is not UTF-8, and says what it looks like instead (UTF-16, Latin-1, ...).
+// Returns an Error if the bytes are not UTF-8; it says what they look like (UTF-16, Latin-1, ...).
 Status decode_text(std::span<const std::byte> bytes, std::string& text);
 
 // The offset of the first byte that is not part of well-formed UTF-8, or npos.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -11,13 +11,13 @@ struct Range {
   char32_t first, last;
 };
 
-// first, first + step, ... last: each has its lower case `shift` further on.
+// The lower case of each of first, first + step, ..., last is `shift` higher.
 struct CaseRange {
   char32_t first, last;
   int step, shift;
 };
 
-// The tables are those of Unicode 14, and a test compares them with Python's.
+// The tables of Unicode 14; a test compares them with Python's.
 
 // clang-format off
 constexpr Range letters[] = {
@@ -316,4 +316,4 @@ void append_utf8(std::string& out, char32_t c) {
   put(0x80 | (c & 0x3F));
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

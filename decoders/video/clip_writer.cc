@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 CropBox crop_for(Fit fit, FrameSize stored, FrameSize wanted) {
   CropBox box{0, 0, stored.width, stored.height};
@@ -127,4 +127,4 @@ bool ClipWriter::fill_rest(std::size_t valid, ShortClip policy) {
   return true;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// Private: puts planes of single frames into the caller's clip, in its layout.
+// Private: writes the planes of single frames into the caller's clip, in its layout.
 #pragma once
 
 #include <millrace/decoders/limits.h>
@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <span>
 
-namespace millrace {
+namespace millrace::detail {
 
-// How a stored frame must be turned to be seen upright: first transposed, then flipped.
+// How a stored frame must be rotated to be upright: first transposed, then flipped.
 struct Orientation {
   bool transpose = false;
   bool flip_x = false;
@@ -23,7 +23,7 @@ struct Planes {
   std::ptrdiff_t stride[3] = {};
 };
 
-// The size that a clip's frames get.
+// The size of the frames of a clip.
 struct FrameSize {
   int height = 0;
   int width = 0;
@@ -35,7 +35,8 @@ struct CropBox {
 };
 CropBox crop_for(Fit fit, FrameSize stored, FrameSize wanted);
 
-// Whether the options make sense and the limits allow the result; `size` is what frames will have.
+// Checks that the options are valid and the result is within the limits; `size` is that of the
+// resulting frames.
 Status check_clip(const ClipOptions& options, const DecodeLimits& limits, FrameSize own,
                   std::size_t destination_bytes, FrameSize& size);
 
@@ -50,10 +51,10 @@ class ClipWriter {
         to_(destination) {}
 
   FrameSize size() const { return {static_cast<int>(height_), static_cast<int>(width_)}; }
-  // `planes` have the writer's size once they are turned.
+  // `planes` have the writer's size after rotation.
   void put(std::size_t slot, const Planes& planes, Orientation orientation);
   void copy(std::size_t from, std::size_t to);
-  // Fills the slots from `valid` on; false if the policy is error.
+  // Fills the frames after the first `valid` ones; returns false if the policy is error.
   bool fill_rest(std::size_t valid, ShortClip policy);
 
  private:
@@ -65,4 +66,4 @@ class ClipWriter {
   std::span<std::uint8_t> to_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

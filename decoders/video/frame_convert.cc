@@ -9,13 +9,13 @@ extern "C" {
 #include <libavutil/opt.h>
 }
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr int resizing = SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP;
 constexpr int as_the_ffmpeg_command = SWS_BICUBIC;
 
-// swscale writes whole vectors, past the end of a row.
+// swscale writes whole vectors, also past the end of a row.
 std::ptrdiff_t padded(int width) {
   return (static_cast<std::ptrdiff_t>(width) + 63) / 64 * 64 + 64;
 }
@@ -23,7 +23,7 @@ std::ptrdiff_t padded(int width) {
 void crop(AVFrame& frame, CropBox box) {
   const AVPixFmtDescriptor* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame.format));
   if (format == nullptr || (box.width == frame.width && box.height == frame.height)) return;
-  // Down to the chroma grid: colour planes cannot start between two samples.
+  // Rounded down to the chroma grid: colour planes cannot start between two samples.
   box.x &= ~((1 << format->log2_chroma_w) - 1);
   box.y &= ~((1 << format->log2_chroma_h) - 1);
   frame.crop_left = static_cast<std::size_t>(box.x);
@@ -125,11 +125,11 @@ Status FrameConverter::convert(AVFrame& frame, Fit fit, FrameSize stored_size, i
 Orientation orientation_of(const AVStream* stream) {
   const std::int32_t* m = display_matrix(stream);
   if (m == nullptr) return {};
-  // x' = m0 x + m3 y and y' = m1 x + m4 y; other angles than quarter turns are not applied.
+  // x' = m0 x + m3 y and y' = m1 x + m4 y; only quarter turns are applied.
   if (std::abs(std::int64_t{m[0]}) >= std::abs(std::int64_t{m[1]})) {
     return {.transpose = false, .flip_x = m[0] < 0, .flip_y = m[4] < 0};
   }
   return {.transpose = true, .flip_x = m[3] < 0, .flip_y = m[1] < 0};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

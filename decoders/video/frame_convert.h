@@ -1,11 +1,11 @@
-// Private: one decoded frame to red, green and blue planes (or grey) of the wanted size. Cropping,
-// resizing and colour conversion are one pass of swscale.
+// Private: converts a decoded frame to red, green and blue planes (or grey) of the requested size.
+// Cropping, resizing and colour conversion are one pass of swscale.
 //
-// Note [Colour]. The matrix and range are the frame's own; a frame that does not say is taken as
-// BT.601, limited range, as FFmpeg takes it. Frames that keep their size are converted as the
-// ffmpeg command does it by itself, so that they are the same to the last bit. Others are resized
-// with exact rounding and chroma interpolated at full resolution, to planes: swscale has vector
-// code for that case, and none for interleaved RGB.
+// Note [Colour]. Matrix and range are those of the frame; if it has none, BT.601 with limited range
+// is assumed, as in FFmpeg. Frames that keep their size are converted with the defaults of the
+// ffmpeg program, so that they are bit-identical to its output. Other frames are resized with exact
+// rounding and full chroma interpolation, to planes: swscale has vector code for planes, but not
+// for interleaved RGB.
 #pragma once
 
 #include "clip_writer.h"
@@ -16,11 +16,11 @@
 #include <cstdint>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class FrameConverter {
  public:
-  // `frame` is cropped on the way. `planes` stay valid until the next call.
+  // Crops `frame` on the way. `planes` stay valid until the next call.
   Status convert(AVFrame& frame, Fit fit, FrameSize stored_size, int channels, Planes& planes);
 
  private:
@@ -42,4 +42,4 @@ class FrameConverter {
 
 Orientation orientation_of(const AVStream* stream);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -11,8 +11,8 @@ Error usage(std::string reason) {
   return Error(std::move(reason)).stage("frame selection").kind(ErrorKind::usage);
 }
 
-// The frame on the screen at `seconds`, or -1 after the end. Containers count time in ticks, so a
-// time that was computed from a frame's own start may lie a rounding error before it.
+// The frame shown at `seconds`, or -1 after the end. Containers count time in ticks, so a time that
+// was computed from the start of a frame may be smaller than it by a rounding error.
 std::int64_t frame_at(const Timeline& timeline, double seconds) {
   constexpr double rounding_seconds = 1e-6;
   const auto& starts = timeline.starts_seconds;
@@ -70,7 +70,7 @@ Status select_frames(const FrameSelection& selection, const Timeline& timeline, 
   std::int64_t start = 0;
   if (selection.kind == FrameSelection::Kind::random_window) {
     if (random == nullptr) return usage("a random window needs a Random");
-    // Divided rather than multiplied: a hostile stride must not overflow.
+    // Divides instead of multiplying: a huge stride must not overflow.
     const bool fits = total > 0 && (last == 0 || (total - 1) / last >= selection.stride);
     if (fits) start = random->below(total - last * selection.stride);
   }

@@ -1,11 +1,11 @@
-// Which frames of a clip to take. The same for video and GIF.
+// Selects frames of a clip; the same for video and GIF.
 //
-//   FrameSelection::first(17)                the first 17 frames
-//   FrameSelection::strided(17, 2)           every second frame
-//   FrameSelection::uniform(17)              spread from the first frame to the last
-//   FrameSelection::random_window(17, 2)     17 frames, every second, from a random start
-//   FrameSelection::at_fps(17, 8.0)          what is on the screen every 1/8 s
-//   FrameSelection::at_times({0.5, 2.25})    what is on the screen at these seconds
+//   auto a = FrameSelection::first(17);              // the first 17 frames
+//   auto b = FrameSelection::strided(17, 2);         // every second frame
+//   auto c = FrameSelection::uniform(17);            // spread from the first to the last frame
+//   auto d = FrameSelection::random_window(17, 2);   // every second frame from a random start
+//   auto e = FrameSelection::at_fps(17, 8.0);        // the frame shown every 1/8 s
+//   auto f = FrameSelection::at_times({0.5, 2.25});  // the frames shown at these seconds
 #pragma once
 
 #include <millrace/pipeline/base/error.h>
@@ -24,7 +24,7 @@ struct FrameSelection {
   Kind kind = Kind::by_stride;
   std::int64_t count = 17;
   std::int64_t stride = 1;
-  std::vector<double> times_seconds{};  // by_time: counted from the first frame
+  std::vector<double> times_seconds{};  // for by_time: seconds after the first frame
 
   static FrameSelection first(std::int64_t count) { return {Kind::by_stride, count, 1, {}}; }
   static FrameSelection strided(std::int64_t count, std::int64_t stride) {
@@ -40,22 +40,22 @@ struct FrameSelection {
     return {Kind::by_time, count, 1, std::move(seconds)};
   }
 
-  // An Error of kind usage if no clip could satisfy it.
+  // Returns an Error of kind usage if the numbers are invalid for every clip.
   Status check() const;
 };
 
-// When each frame of a clip is shown, in seconds from the first, and when the last one ends.
+// The presentation time of each frame in seconds after the first, and the end of the last frame.
 struct Timeline {
   std::vector<double> starts_seconds;
   double end_seconds = 0;
 };
 
-// The frames to take, by their number in the timeline, in the order asked for. A clip that is too
-// short gives fewer. `random` is needed for random_window only.
+// Returns the indices of the selected frames in the timeline, in the order of the selection; fewer
+// if the clip is too short. `random` is needed for random_window only.
 Status select_frames(const FrameSelection& selection, const Timeline& timeline, Random* random,
                      std::vector<std::int64_t>& frames);
 
-// What to do when the clip has fewer frames than were asked for.
+// What to do if the clip has fewer frames than requested.
 enum class ShortClip {
   repeat_last,
   black,

@@ -4,6 +4,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 VideoReader::VideoReader() : state_(std::make_unique<State>()) {}
 VideoReader::~VideoReader() = default;
 VideoReader::VideoReader(VideoReader&&) noexcept = default;

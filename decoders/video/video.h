@@ -1,6 +1,6 @@
-// Video to arrays: any container and codec that FFmpeg reads, from a file or from bytes. Frames are
-// chosen by when they are shown, so variable frame rates, reordered frames and wrong headers give
-// the right ones.
+// Decodes video: any container and codec of FFmpeg, from a file or from memory. Frames are selected
+// by presentation time, so the result is right for variable frame rates, reordered frames and wrong
+// headers.
 //
 //   VideoReader reader;
 //   Status status = reader.open("clips/a.mp4");
@@ -9,8 +9,8 @@
 //   ClipResult result;
 //   if (status.ok()) status = reader.decode(options, clip, result);
 //
-// A reader serves one thread at a time. Keep it: more clips of the same file need no new opening,
-// and the next file finds buffers and colour conversion ready.
+// A reader is not thread-safe. Keep it: several clips of a file need only one open(), and the next
+// file reuses the buffers and the colour conversion.
 #pragma once
 
 #include <millrace/decoders/limits.h>
@@ -27,20 +27,20 @@
 
 namespace millrace {
 
-// What the headers claim. Only a decode tells what is true.
+// The content of the headers, which may be wrong; only decoding shows the truth.
 struct VideoInfo {
   int height = 0;  // as shown, i.e. after rotation
   int width = 0;
   double duration_seconds = 0;   // 0: unknown
   double frames_per_second = 0;  // on average; 0: unknown
   std::int64_t frames = 0;       // 0: unknown
-  int rotation_degrees = 0;      // clockwise, to be seen upright
+  int rotation_degrees = 0;      // clockwise rotation that makes the picture upright
   std::string container{};
   std::string codec{};
 };
 
 struct VideoOpenOptions {
-  int threads = 1;  // parallelism is across clips; more only helps one clip at a time
+  int threads = 1;  // for one clip; a loader decodes several clips in parallel instead
   DecodeLimits limits{};
 };
 
@@ -52,7 +52,7 @@ class VideoReader {
   VideoReader& operator=(VideoReader&&) noexcept;
 
   Status open(const std::filesystem::path& path, const VideoOpenOptions& options = {});
-  // The bytes must stay as long as they are read from.
+  // The bytes must stay valid until another file is opened.
   Status open(std::span<const std::byte> bytes, const VideoOpenOptions& options = {});
   void close();
 
@@ -61,13 +61,13 @@ class VideoReader {
     return millrace::clip_bytes(options, info().height, info().width);
   }
 
-  // Fills `destination`, which has exactly clip_bytes(). Forward or backward: it seeks to the key
-  // frame before the first frame that is wanted, and decodes no further than the last.
+  // Fills `destination`, which has exactly clip_bytes(). Seeks forward or backward to the key frame
+  // before the first selected frame, and stops decoding at the last one.
   Status decode(const ClipOptions& options, std::span<std::uint8_t> destination, ClipResult& result,
                 Random* random = nullptr);
 
-  // When every frame is shown, by reading the whole file without decoding it where the container
-  // has the times, else by decoding it. Kept until another file is opened.
+  // The presentation times of all frames. Reads the whole file, and decodes it only if the
+  // container has no times. Cached until another file is opened.
   Status timeline(Timeline& timeline);
 
  private:

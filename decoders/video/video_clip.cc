@@ -1,5 +1,4 @@
-// From a selection of frames to the frames: which ticks are wanted, and the walk through the stream
-// that meets them.
+// Decodes the selected frames: finds their times, and reads the stream in that order.
 #include "video_reader.h"
 
 #include <algorithm>
@@ -13,14 +12,16 @@ extern "C" {
 
 namespace millrace {
 
+using namespace detail;
+
 struct VideoReader::State::Clip {
   const ClipOptions& options;
   ClipWriter writer;
-  FrameSize stored_size;  // before the frame is turned upright
+  FrameSize stored_size;  // before rotation
   ClipResult& result;
-  std::vector<std::int64_t> ticks{};   // when the wanted frames are shown; else:
-  std::vector<std::int64_t> counts{};  // their numbers, where times cannot be relied on
-  std::vector<std::size_t> order{};    // slots in the order in which their frames come
+  std::vector<std::int64_t> ticks{};   // presentation times of the selected frames; or:
+  std::vector<std::int64_t> counts{};  // their numbers, if the times are not reliable
+  std::vector<std::size_t> order{};    // slots of the clip, in order of presentation
   std::vector<char> filled{};
   std::int64_t written_ticks = VideoStream::never;
   std::size_t written_slot = 0;
@@ -116,7 +117,7 @@ Status VideoReader::State::choose(Clip& clip, Random* random) {
 
 Status VideoReader::State::choose_first(Clip& clip) {
   const FrameSelection& selection = clip.options.frames;
-  // So many packets are held in memory for it at once.
+  // This many packets are held in memory at once.
   constexpr std::int64_t most_packets = 1024;
   std::vector<std::int64_t> first;
   if (selection.stride <= most_packets && selection.count * selection.stride <= most_packets) {
@@ -189,7 +190,7 @@ Status VideoReader::State::scan() {
   return {};
 }
 
-// Writes the frame into the slot of target `target`, counted in the order of time.
+// Writes the frame into the slot of target `target`; targets are in order of presentation.
 Status VideoReader::State::emit(Clip& clip, std::size_t target, AVFrame* frame) {
   const std::size_t slot = clip.order[target];
   const std::int64_t ticks = shown_at(frame);
@@ -246,8 +247,8 @@ Status VideoReader::State::decode_by_count(Clip& clip) {
   return {};
 }
 
-// For each wanted time, the last frame that is shown no later. `current_` is the last one that
-// came, `ahead_` the one after it.
+// For each wanted time, takes the last frame shown no later. `current_` is the last frame read,
+// `ahead_` the one after it.
 Status VideoReader::State::decode_by_time(Clip& clip) {
   clip.order = ascending(clip.ticks);
   if (clip.order.empty()) return {};
@@ -276,7 +277,7 @@ Status VideoReader::State::decode_by_time(Clip& clip) {
         if (Status status = stream_.reach_from_earlier(wanted); !status.ok()) return status;
         continue;
       }
-      std::swap(current_, ahead_);  // before the first frame, the first is shown
+      std::swap(current_, ahead_);  // a time before the first frame gets the first frame
       has_current = true;
       has_ahead = false;
     }

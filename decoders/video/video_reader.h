@@ -1,4 +1,4 @@
-// Private: what a VideoReader keeps between calls.
+// Private: the state of a VideoReader.
 #pragma once
 
 #include "clip_writer.h"
@@ -22,12 +22,12 @@ class VideoReader::State {
   Status scan();
   void close();
 
-  MediaInput input;
+  detail::MediaInput input;
   VideoInfo info;
   Timeline timeline;
 
  private:
-  struct Clip;  // one decode on its way
+  struct Clip;  // the state of one decode
   Status choose(Clip& clip, Random* random);
   Status choose_first(Clip& clip);
   Status choose_by_time(Clip& clip);
@@ -37,10 +37,10 @@ class VideoReader::State {
   Status find_origin();
   bool has_ended(const AVFrame* last, std::int64_t ticks) const;
 
-  VideoStream stream_;
-  FrameConverter converter_;
-  Orientation orientation_;
-  FrameHandle current_, ahead_;
+  detail::VideoStream stream_;
+  detail::FrameConverter converter_;
+  detail::Orientation orientation_;
+  detail::FrameHandle current_, ahead_;
   std::optional<std::int64_t> origin_ticks_;  // of the first frame
   std::vector<std::int64_t> frame_ticks_;     // of all frames, once scanned
   bool scanned_ = false;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 namespace {
 
 constexpr std::int64_t before_all = std::numeric_limits<std::int64_t>::min();
@@ -77,7 +77,7 @@ int VideoStream::read_packet() {
     if (code == AVERROR(EAGAIN)) continue;
     if (code < 0) {
       read_all_ = true;
-      if (code != AVERROR_EOF) ++damaged_;  // the file ends before its index does
+      if (code != AVERROR_EOF) ++damaged_;  // the file is shorter than its index says
       spare_.push_back(std::move(packet));
       return code;
     }
@@ -113,7 +113,7 @@ void VideoStream::send_packet() {
   queue_.pop_front();
   moved_ = true;
   if (packet->dts != AV_NOPTS_VALUE) sent_dts_ticks_ = std::max(sent_dts_ticks_, packet->dts);
-  // In H.264 "not a reference" is a promise; other codecs mean something weaker by it.
+  // Only in H.264 does "not a reference" guarantee that no frame refers to it.
   const bool skip = wanted_ != nullptr && times_are_exact_ &&
                     codec_->codec_id == AV_CODEC_ID_H264 && codec_->thread_count == 1 &&
                     !std::ranges::binary_search(*wanted_, packet->pts);
@@ -136,7 +136,7 @@ int VideoStream::next(AVFrame* frame) {
         continue;
       }
       shown_ticks_ = shown_at(frame);
-      if (frame->decode_error_flags != 0) ++damaged_;  // parts of it were guessed
+      if (frame->decode_error_flags != 0) ++damaged_;  // errors in it were concealed
       return 1;
     }
     if (code == AVERROR_EOF) return 0;
@@ -155,7 +155,7 @@ int VideoStream::next(AVFrame* frame) {
   }
 }
 
-// Raw streams have no times at all: then frames follow each other at the stream's rate.
+// Raw streams have no times: their frames follow each other at the rate of the stream.
 void VideoStream::guess_time(AVFrame* frame) const {
   const AVStream* stream = input_->stream();
   std::int64_t step = frame_duration_ticks(frame);
@@ -211,7 +211,7 @@ Status VideoStream::reach(std::int64_t pts_ticks) {
   if (!input_->tells_presentation_times()) return is_ahead ? Status() : go_to_start();
   const bool knows_index = avformat_index_get_entries_count(input_->stream()) > 1;
   const AVRational base = input_->stream()->time_base;
-  // Without an index, a seek that lands in the right place costs about this much decoding.
+  // Without an index, a seek costs about as much as decoding for this long.
   const bool is_near = pts_ticks - std::max(shown_ticks_, std::int64_t{0}) <
                        av_rescale_q(AV_TIME_BASE, microseconds, base);
   if (is_ahead && trusted_from_ticks_ <= pts_ticks) {
@@ -254,4 +254,4 @@ Status VideoStream::seek_to_key_before(std::int64_t target_ticks, std::int64_t f
   return go_to_start();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

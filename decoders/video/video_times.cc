@@ -1,13 +1,13 @@
-// When the frames of a stream are shown, read from its packets.
+// Reads the presentation times of the frames of a stream from its packets.
 #include "video_stream.h"
 
 #include <algorithm>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
-// Not shown: what an edit list cuts away, and VP8's hidden reference frames, which have packets of
-// their own.
+// Not shown: frames that an edit list removes, and VP8's hidden reference frames, which have their
+// own packets.
 bool VideoStream::is_shown(const AVPacket& packet) const {
   if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
   return codec_->codec_id != AV_CODEC_ID_VP8 || (packet.data[0] & 0x10) != 0;
@@ -16,7 +16,7 @@ bool VideoStream::is_shown(const AVPacket& packet) const {
 Status VideoStream::peek_times(std::size_t count, std::vector<std::int64_t>& pts_ticks) {
   pts_ticks.clear();
   if (!times_are_exact_) return {};
-  // A packet's place among the shown is final once decoding time has passed it.
+  // The position of a packet in presentation order is final once the decoding time has passed it.
   std::vector<std::int64_t> seen;
   for (std::size_t i = 0;; ++i) {
     if (i == queue_.size()) {
@@ -41,7 +41,7 @@ Status VideoStream::check_scan(std::size_t frames, double seconds) const {
     return input_->beyond_limit("the duration in seconds", seconds, limits.duration_seconds,
                                 "duration_seconds");
   }
-  // A thousand frames a second for the longest clip; more is an attack on our memory.
+  // A thousand frames per second for the longest clip; a file with more is hostile.
   const double most = 1000 * limits.duration_seconds;
   if (static_cast<double>(frames) > most) {
     return input_->beyond_limit("the number of frames", static_cast<double>(frames), most,
@@ -100,4 +100,4 @@ Status VideoStream::scan_by_decoding(std::vector<std::int64_t>& pts_ticks,
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

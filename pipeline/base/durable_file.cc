@@ -1,5 +1,4 @@
 #include <millrace/pipeline/base/durable_file.h>
-#include <millrace/pipeline/base/error.h>
 
 #include <atomic>
 #include <cerrno>
@@ -30,18 +29,18 @@ std::string in_megabytes(std::uint64_t bytes) {
 [[noreturn]] void fail(const std::filesystem::path& path, const std::string& doing, int error) {
   std::string reason = "cannot " + doing;
   reason.append(" (").append(std::strerror(error)).append(")");
-  // The disk's fault, or the caller's.
+  // A full or broken disk is no mistake of the caller.
   const bool full = error == ENOSPC || error == EDQUOT;
   if (full)
     reason.append(": ").append(in_megabytes(free_bytes(path.parent_path()))).append(" free");
   Error what(reason);
   what.at(path.string());
   what.kind(full || error == EFBIG || error == EIO ? ErrorKind::data : ErrorKind::usage);
-  if (full) what.hint("Make room and run the same again: what was finished is kept");
+  if (full) what.hint("Make room and run the same command again: finished parts are kept");
   throw what;
 }
 
-// Other threads of this process, other processes and other machines on the same folder.
+// Unique among threads, processes and machines that write to the same folder.
 std::string unique_name(const std::filesystem::path& final_name) {
   static std::atomic<unsigned> number{0};
   char host[64] = "host";
@@ -62,7 +61,7 @@ std::uint64_t free_bytes(const std::filesystem::path& folder) {
 DurableFile::DurableFile(const std::filesystem::path& folder, std::filesystem::path final_name)
     : final_(std::move(final_name)) {
   pending_.reserve(pending_bytes);
-  // A sweeper may take the file between its creation and its lock; then there is another.
+  // sweep_temporaries() of another process may remove the file before it is locked: try another.
   for (int attempt = 0; attempt < 100; ++attempt) {
     temporary_ = folder / unique_name(final_);
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -70,7 +69,7 @@ DurableFile::DurableFile(const std::filesystem::path& folder, std::filesystem::p
     if (file_ < 0) fail(temporary_, "create", errno);
     struct stat status {};
     bool swept = ::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    // Where a file system has no locks there is no sweeper either that could ask for them.
+    // On a file system without locks, sweep_temporaries() removes nothing.
     if (!swept && ::fstat(file_, &status) == 0 && status.st_nlink > 0) return;
     ::close(std::exchange(file_, -1));
   }
@@ -109,8 +108,8 @@ void DurableFile::write(std::span<const std::byte> bytes) {
 
 void DurableFile::begin_sync() {
   flush();
-  (void)::sync_file_range(file_, 0, 0,
-                          SYNC_FILE_RANGE_WRITE);  // where it cannot, sync() waits longer
+  // Not every file system supports it; without it, sync() waits longer.
+  (void)::sync_file_range(file_, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 void DurableFile::overwrite(std::uint64_t offset, std::string_view bytes) {
@@ -126,7 +125,7 @@ void DurableFile::overwrite(std::uint64_t offset, std::string_view bytes) {
 
 void DurableFile::sync() {
   flush();
-  if (::fsync(file_) != 0) fail(final_, "bring it to the disk", errno);
+  if (::fsync(file_) != 0) fail(final_, "sync it to the disk", errno);
 }
 
 void DurableFile::commit() {
@@ -144,15 +143,27 @@ void write_durably(const std::filesystem::path& path, std::string_view content) 
   file.commit();
 }
 
+Status try_write_durably(const std::filesystem::path& path, std::span<const std::byte> content,
+                         const char* stage) {
+  try {
+    DurableFile file(path);
+    file.write(content);
+    file.commit();
+    return {};
+  } catch (const Error& error) {
+    return Error(error.reason()).at(path.string()).stage(stage).hint(error.hint());
+  }
+}
+
 void sync_folder(const std::filesystem::path& folder) {
   int file = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) fail(folder, "open the folder", errno);
   int result = ::fsync(file);
   int error = errno;
   ::close(file);
-  // Some network file systems cannot do it, and need not.
+  // Some network file systems cannot sync a folder and do not need it.
   if (result != 0 && error != EINVAL && error != ENOTSUP) {
-    fail(folder, "bring the folder to the disk", error);
+    fail(folder, "sync the folder to the disk", error);
   }
 }
 
@@ -177,7 +188,7 @@ void FolderLock::take(const std::function<void()>& on_wait) {
   file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0) fail(path_, "create the lock", errno);
   auto lock = [&](int how) { return ::flock(file_, how) == 0 ? 0 : errno; };
-  int error = lock(LOCK_EX | LOCK_NB);  // kept, for on_wait() may change errno
+  int error = lock(LOCK_EX | LOCK_NB);  // a copy: on_wait() may change errno
   if (error == EWOULDBLOCK && on_wait) on_wait();
   while (error == EWOULDBLOCK || error == EINTR) error = lock(LOCK_EX);
   if (error == 0) return;

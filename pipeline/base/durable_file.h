@@ -1,11 +1,13 @@
 // A file that gets its final name only when all of it is on the disk. Until then it has a temporary
-// name and a lock that tells others it is in work; the kernel drops the lock of a process that
-// dies, so what is left behind can be known and swept.
+// name and is locked. The kernel drops the lock of a process that dies, so sweep_temporaries() can
+// tell an abandoned file from one that is being written.
 //
 //   DurableFile file("results/model.pt");
-//   file.write(bytes);
-//   file.commit();   // until here the old file is as it was
+//   file.write("the content");
+//   file.commit();  // until here, an older results/model.pt is unchanged
 #pragma once
+
+#include <millrace/pipeline/base/error.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,25 +23,25 @@ class DurableFile {
  public:
   explicit DurableFile(const std::filesystem::path& final_name)
       : DurableFile(final_name.parent_path(), final_name) {}
-  // `folder` holds the temporary file; it must be on the file system of the final name.
+  // `folder` holds the temporary file; it must be on the same file system as the final name.
   DurableFile(const std::filesystem::path& folder, std::filesystem::path final_name);
-  // Without commit() nothing remains.
+  // Removes the temporary file unless commit() was called.
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
-  // All throw an Error that tells how much room there is, if that is what was missing.
+  // All of these throw an Error; if the disk is full, it says how much space is free.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  // To the disk, still under the temporary name.
+  // Writes everything to the disk (fsync), still under the temporary name.
   void sync();
-  // Written as far as other readers of the file are concerned.
+  // Makes everything written so far visible to other readers of the file.
   void flush();
-  // Lets the disk begin with what is written, without waiting for it.
+  // Starts writing to the disk without waiting for it, so that a later sync() is short.
   void begin_sync();
-  // Replaces bytes that were written before; they are flushed first.
+  // Replaces bytes that were written before. Calls flush() first.
   void overwrite(std::uint64_t offset, std::string_view bytes);
-  // sync(), then the final name, then the folder that holds it.
+  // Calls sync(), renames the file to its final name and syncs the folder.
   void commit();
 
   std::uint64_t size() const { return size_; }
@@ -55,17 +57,20 @@ class DurableFile {
   bool committed_ = false;
 };
 
-// A whole file at once.
+// Writes and commits a whole file in one call. Throws an Error.
 void write_durably(const std::filesystem::path& path, std::string_view content);
+// The same for code that returns its errors: the Error carries `path` and `stage`.
+Status try_write_durably(const std::filesystem::path& path, std::span<const std::byte> content,
+                         const char* stage);
 
-// Waits for the names in a folder to be on the disk.
+// Waits until the folder's list of names is on the disk.
 void sync_folder(const std::filesystem::path& folder);
-// Removes the temporary files of processes that are gone.
+// Removes temporary files left behind by processes that no longer run.
 void sweep_temporaries(const std::filesystem::path& folder);
 std::uint64_t free_bytes(const std::filesystem::path& folder);
 
-// Held by one process at a time; waits for it, after a call of `on_wait` if it must. The file may
-// be removed by who holds it: who waited for it then looks for a new one.
+// A lock file that one process holds at a time. The constructor waits for it; it calls `on_wait`
+// first if it must wait. The holder may remove the file; a waiting process then creates a new one.
 class FolderLock {
  public:
   enum class AtEnd : std::uint8_t { keep_file, remove_file };

@@ -1,8 +1,9 @@
-// The one error type. Inside tasks an error is a value (Status); at the edge, Loader::next() and
-// main(), it is thrown. It says what went wrong, where, at which stage, and what to do:
+// The only error type. Tasks and decoders return it as a value (Status); Loader::next() and
+// programs throw it. It says what went wrong, in which file, at which stage, and what to do:
 //
-//   return Error("cannot decode (invalid NAL unit)").at("clips/a.mp4").stage("video")
+//   Status status = Error("cannot decode (invalid NAL unit)").at("clips/a.mp4").stage("video")
 //       .hint("Check the file with: inspect clips/a.mp4");
+//   if (!status.ok()) throw status.error();
 #pragma once
 
 #include <exception>
@@ -13,23 +14,23 @@
 namespace millrace {
 
 enum class ErrorKind {
-  data,       // a sample is bad: the loader's error policy decides
-  usage,      // the caller asked for something that cannot be: always thrown
-  cancelled,  // somebody called cancel()
-  stalled,    // nothing moved for longer than the caller allows
+  data,       // a sample is bad: ErrorPolicy decides what the loader does
+  usage,      // wrong options or arguments: always thrown
+  cancelled,  // after Loader::cancel()
+  stalled,    // the wait for a batch exceeded LoaderOptions::stall_timeout
 };
 
 class Error : public std::exception {
  public:
   explicit Error(std::string reason) : reason_(std::move(reason)) { render(); }
 
-  // Each returns the error again, so that one expression builds and returns or throws it.
+  // Each returns the error itself, so one expression can build and return or throw it.
   Error& at(std::string source) & { return set(source_, std::move(source)); }
   Error& stage(std::string name) & { return set(stage_, std::move(name)); }
   Error& hint(std::string advice) & { return set(hint_, std::move(advice)); }
   Error& kind(ErrorKind kind) & { return kind_ = kind, *this; }
-  // Another epoch may succeed (the failure came from a random choice or from the network): the
-  // sample is replaced this time and tried again the next.
+  // Marks a failure that may not happen again, e.g. of the network: the sample is replaced in this
+  // epoch and tried again in the next.
   Error& transient() & { return transient_ = true, *this; }
   Error&& at(std::string source) && { return std::move(at(std::move(source))); }
   Error&& stage(std::string name) && { return std::move(stage(std::move(name))); }

@@ -27,7 +27,7 @@ struct Logger {
   std::atomic<LogLevel> level{LogLevel::info};
 };
 
-// Never destroyed: other statics may log while they go.
+// Never destroyed: destructors of other static objects may log.
 Logger& logger() {
   static auto* instance = new Logger;
   return *instance;
@@ -46,7 +46,8 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   }
 }
 
-// A file may be named anything: no name ends a line early or steers the terminal.
+// Escapes control characters: a file name in a message must not end the line or control the
+// terminal.
 std::string one_line(std::string message) {
   auto steers = [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; };
   if (std::ranges::none_of(message, steers)) return message;

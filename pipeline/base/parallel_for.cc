@@ -13,14 +13,15 @@ namespace millrace {
 
 namespace {
 
-// Shared with the helpers: one that starts late finds it empty, perhaps after the caller is gone.
+// Shared with the helper tasks: one that starts late finds no work, perhaps after the call
+// returned.
 struct Work {
   std::int64_t count = 0;
   const std::function<void(std::int64_t)>* function = nullptr;
   std::atomic<std::int64_t> next{0};
   std::mutex mutex;
   std::condition_variable idle;
-  int busy = 0;  // helpers at work
+  int busy = 0;  // number of helper tasks that are running
   std::exception_ptr failure;
 
   void run() noexcept {

@@ -1,7 +1,8 @@
-// A function over 0..count-1 on the pool's threads and on the caller's. The caller works too and
-// waits only for what others have begun, so it may itself be a task of the pool.
+// Calls a function for 0..count-1 on the threads of a pool and on the calling thread. The caller
+// waits only for calls that other threads have begun, so it may itself be a task of the pool.
 //
-//   parallel_for(*Pool::shared(), files.size(), [&](std::int64_t i) { check(files[i]); });
+//   std::vector<double> squares(100);
+//   parallel_for(*Pool::shared(), 100, [&](std::int64_t i) { squares[i] = 1.0 * i * i; });
 #pragma once
 
 #include <millrace/pipeline/base/pool.h>
@@ -11,7 +12,7 @@
 
 namespace millrace {
 
-// Returns when all are done. The first exception ends it early and is thrown again here.
+// Returns when all calls are done. The first exception stops further calls and is rethrown here.
 void parallel_for(Pool& pool, std::int64_t count,
                   const std::function<void(std::int64_t)>& function);
 

@@ -1,8 +1,8 @@
-// The one thread pool: a Taskflow executor, shared by every loader and tool of a program. An
-// embedding program can hand in its own.
+// A thread pool: a Taskflow executor that several loaders share (LoaderOptions::pool). An embedding
+// program can pass its own executor.
 //
 //   auto pool = std::make_shared<Pool>(4);
-//   Loader train(a, {.pool = pool}), valid(b, {.pool = pool});
+//   int threads = pool->threads();  // 4
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@ namespace millrace {
 
 class Pool {
  public:
-  // `threads` = 0: one per core.
+  // Starts `threads` threads; 0: one per core.
   explicit Pool(int threads = 0);
-  // Uses somebody else's executor, which must outlive the pool.
+  // Uses the executor of another owner, which must outlive the pool.
   explicit Pool(tf::Executor& borrowed);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  // The pool that loaders use when they are given none.
+  // The default pool of loaders, made at the first call.
   static std::shared_ptr<Pool> shared();
 
   int threads() const;
-  // Which worker the caller is, or -1 outside the pool.
+  // Number of the calling worker thread, 0..threads-1; -1 if the caller is no worker of this pool.
   int this_worker() const;
   tf::Executor& executor() { return *executor_; }
 

@@ -22,7 +22,7 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
 }
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
-  // SplitMix64's finaliser over a sum that keeps (a, b) and (b, a) apart.
+  // SplitMix64's finaliser over a sum that differs for (a, b) and (b, a).
   std::uint64_t x = a * 0x9E3779B97F4A7C15u + b + 0x632BE59BD9B4E019u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
@@ -80,7 +80,7 @@ std::vector<std::int64_t> torch_randperm(std::int64_t n, std::uint64_t seed) {
   std::mt19937 engine(static_cast<std::uint32_t>(seed));
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  // From this length on torch draws two words an element.
+  // From this length on, torch draws two words per element.
   bool wide = n >= static_cast<std::int64_t>(std::numeric_limits<std::uint32_t>::max()) / 20;
   for (std::int64_t i = 0; i + 1 < n; ++i) {
     std::uint64_t draw = engine();

@@ -1,10 +1,11 @@
-// The one random generator. A stream is keyed by (seed, epoch, index, stage) and by nothing else,
-// so a random choice does not depend on threads, prefetch or what was drawn before it.
+// The only random generator. A stream is keyed by (seed, epoch, index, stage) and nothing else, so
+// a random choice does not depend on threads, prefetch or earlier choices.
 //
-//   Random random(seed, epoch, index, "flip");
+//   Random random(/*seed=*/42, /*epoch=*/0, /*index=*/7, "flip");
 //   bool flipped = random.uniform() < 0.5;
 //
-// The engine is Philox 4x32 with 10 rounds: a counter in, 128 random bits out, no state to share.
+// The engine is Philox 4x32 with 10 rounds: it maps a counter to 128 random bits and shares no
+// state between streams.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ namespace millrace {
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key);
 
-// A good 64-bit mix of two words; the key schedule of Random and Permutation.
+// A 64-bit hash of two words; the key schedule of Random and Permutation.
 std::uint64_t mix(std::uint64_t a, std::uint64_t b);
 
 class Random {
@@ -43,7 +44,7 @@ class Random {
   int used_ = 4;
 };
 
-// torch.randperm(n, generator=torch.Generator().manual_seed(seed)), element for element.
+// The same result as torch.randperm(n, generator=torch.Generator().manual_seed(seed)).
 std::vector<std::int64_t> torch_randperm(std::int64_t n, std::uint64_t seed);
 
 }  // namespace millrace

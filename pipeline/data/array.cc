@@ -78,7 +78,7 @@ std::string to_string(const Array& array) {
 
 namespace {
 
-// What an exported tensor points into: the array that keeps the bytes, and the shape.
+// Owned by an exported tensor: the array that keeps the bytes alive, and the shape.
 struct Exported {
   Array array;
   std::int64_t shape[Shape::max_rank];
@@ -86,7 +86,7 @@ struct Exported {
 };
 
 DLDataType dlpack_type(DType dtype) {
-  constexpr std::uint8_t kDLBoolSince08 = 6;  // Debian's header is older than the code for bool
+  constexpr std::uint8_t kDLBoolSince08 = 6;  // not in DLPack's header before version 0.8
   auto bits = static_cast<std::uint8_t>(8 * item_size(dtype));
   switch (dtype) {
     case DType::boolean:
@@ -111,7 +111,7 @@ DLDataType dlpack_type(DType dtype) {
 
 DLManagedTensor* to_dlpack(const Array& array) {
   auto exported = std::make_unique<Exported>();
-  // A view of a file is read only, which this exchange cannot say.
+  // A view of a file is read-only, which this version of DLPack cannot express.
   bool shareable = array.buffer().owned() && array.memory() != Memory::mapped;
   exported->array = shareable ? array : array.clone();
   std::copy(array.shape().begin(), array.shape().end(), exported->shape);

@@ -3,7 +3,7 @@
 //
 //   Array image = Array::empty(DType::uint8, {256, 256, 3});
 //   for (std::uint8_t& value : image.as<std::uint8_t>()) value = 0;
-//   DLManagedTensor* exported = to_dlpack(image);   // numpy, torch, jax read it without a copy
+//   DLManagedTensor* exported = to_dlpack(image);  // numpy, torch and jax read it without a copy
 #pragma once
 
 #include <millrace/pipeline/base/error.h>
@@ -27,7 +27,7 @@ namespace millrace {
 class Array {
  public:
   Array() = default;
-  // A view of `buffer` from `offset` on. Throws if the buffer is too short for the shape.
+  // A view of `buffer` that begins at `offset`. Throws if the buffer is too short for the shape.
   Array(DType dtype, const Shape& shape, Buffer buffer, std::size_t offset = 0);
 
   static Array empty(DType dtype, const Shape& shape);
@@ -40,8 +40,8 @@ class Array {
   const Buffer& buffer() const { return buffer_; }
   std::byte* data() const { return buffer_.data() + offset_; }
 
-  // The elements; throws if T is not the array's type, if the host cannot read the memory, or if it
-  // is a view of a file and T is not const.
+  // The elements. Throws if T is not the array's type, if the memory is on a device, or if it is a
+  // view of a file and T is not const.
   template <typename T>
   std::span<T> as() const {
     check_access(dtype_of<T>, std::is_const_v<T>);
@@ -52,7 +52,7 @@ class Array {
   Array row(std::int64_t index) const;
   // The same elements under another shape.
   Array reshaped(const Shape& shape) const;
-  // The elements in memory of their own.
+  // A copy with its own memory.
   Array clone() const;
 
  private:
@@ -67,8 +67,8 @@ class Array {
 // "uint8 [256, 256, 3]"
 std::string to_string(const Array& array);
 
-// Hands the elements to another framework without a copy; they live until it calls the deleter.
-// An array over borrowed memory, which nobody can keep alive, is cloned first.
+// Exports the elements to another framework without a copy; they live until it calls the deleter.
+// An array over borrowed memory is copied first, since the export could outlive that memory.
 DLManagedTensor* to_dlpack(const Array& array);
 
 }  // namespace millrace

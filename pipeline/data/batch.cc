@@ -1,11 +1,13 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/data/batch.h>
-#include <millrace/pipeline/loader/batch_data.h>
+#include <millrace/pipeline/loader/slot/batch_data.h>
 
 #include <algorithm>
 #include <string>
 
 namespace millrace {
+
+using namespace detail;
 
 namespace {
 

@@ -1,10 +1,10 @@
-// A batch as the consumer sees it: named arrays, [rows, ...] each. The batch owns a slot of the
-// loader's ring and gives it back when its last copy is destroyed. Its arrays stay valid beyond
-// that: the loader sees that they are kept and takes other memory.
+// A batch: named arrays of shape [rows, ...]. It owns a slot of the loader and gives the slot back
+// when its last copy is destroyed. An array that was copied out of it stays valid: the loader then
+// uses other memory for the next batch.
 //
-//   for (const Batch& batch : loader) {
-//     train(batch["image"], batch["tokens"], batch.mask("tokens"), batch.texts("caption"));
-//   }
+//   auto bytes_of = [](const Batch& batch) {  // for (const Batch& batch : loader) ...
+//     return batch["image"].bytes() + batch.texts("caption")[0].size();
+//   };
 #pragma once
 
 #include <millrace/pipeline/data/array.h>
@@ -20,44 +20,47 @@
 
 namespace millrace {
 
+namespace detail {
 struct BatchData;
+}  // namespace detail
 
 class Batch {
  public:
   std::int64_t size() const;
 
-  // A field that was decoded into place or collated into one array.
+  // A field that is one array: of fixed shape, or collated.
   const Array& operator[](std::string_view field) const;
-  // A field kept as a list: one array per row.
+  // A field that is a list: one array per row.
   std::span<const Array> list(std::string_view field) const;
-  // A text field: one string per row. Not null-terminated, valid as long as the batch.
+  // A text field: one string per row, not null-terminated, valid as long as the batch.
   std::span<const std::string_view> texts(std::string_view field) const;
-  // For a collated field of variable shape: how much of each row is data, int64 [rows] (or
-  // [rows, axes] if several axes vary), and the same as bool [rows, longest].
+  // For a collated field: the length of each row without padding, int64 [rows] (or [rows, axes] if
+  // several axes vary), and the same as a mask, bool [rows, longest].
   const Array& lengths(std::string_view field) const;
   Array mask(std::string_view field) const;
 
-  // Which sample of the data set each row holds, replacements included.
+  // The index of the sample in each row, replacements included.
   std::span<const std::int64_t> indices() const;
-  // With ErrorPolicy::drop: the samples that would be here too, in order, and why they are not.
+  // With ErrorPolicy::drop: the samples that were left out of this batch, in order, and why.
   std::span<const BadSample> dropped() const;
-  // The share of the collated fields that is padding, 0 to 1; nothing if no field is collated.
+  // The fraction of the collated fields that is padding; nothing if no field is collated.
   std::optional<double> padding() const;
-  // How many rows at the end repeat samples from the epoch's start (see Tail).
+  // Number of rows at the end that repeat samples from the start of the epoch (see Tail).
   std::int64_t wrapped() const;
-  // Where this batch began, and where a run that stops after it goes on.
+  // The position of this batch, and where to continue a run that stops after it.
   const Position& position() const;
   const Position& next_position() const;
 
-  // On a device: work queued on `stream` from now on sees the data, and the slot is reused only
-  // after what is on `stream` when the batch is destroyed. Without a device it does nothing.
+  // With a device: work queued on `stream` after this call waits for the copy to the device. The
+  // loader reuses the memory only after the work that is on `stream` when the batch is destroyed.
+  // Without a device it does nothing.
   void wait_on(void* stream) const;
 
  private:
   friend class Loader;
-  explicit Batch(std::shared_ptr<BatchData> data) : data_(std::move(data)) {}
+  explicit Batch(std::shared_ptr<detail::BatchData> data) : data_(std::move(data)) {}
 
-  std::shared_ptr<BatchData> data_;
+  std::shared_ptr<detail::BatchData> data_;
 };
 
 }  // namespace millrace

@@ -1,6 +1,10 @@
-// Bytes, who owns them and where they live. A Buffer is a handle: copies share the bytes, and the
-// last one gives them back. `shared()` tells whether anybody else still holds them; the loader
-// asks before it writes into a batch again, so an array kept by a consumer is never overwritten.
+// Owned bytes and the kind of memory they are in. A Buffer is a handle: copies share the bytes, and
+// the last one frees them. `shared()` is true while there are other copies; the loader checks it
+// before it writes into a batch again, so an array that the consumer kept is never overwritten.
+//
+//   Buffer buffer = Buffer::allocate(1024);
+//   Buffer copy = buffer;  // the same 1024 bytes
+//   bool shared = buffer.shared();
 #pragma once
 
 #include <atomic>
@@ -16,7 +20,7 @@ namespace millrace {
 enum class Memory : std::uint8_t {
   host,    // plain memory, aligned to 64 bytes
   pinned,  // host memory that a device copies from without staging
-  mapped,  // a file mapping: read only
+  mapped,  // a file mapping: read-only
   device,  // not readable by the host
 };
 
@@ -43,14 +47,14 @@ class Buffer {
     if (data == nullptr) throw std::bad_alloc();
     return adopt(data, bytes, Memory::host, [data] { std::free(data); });
   }
-  // Memory that somebody else made; `give_back` runs when the last handle goes.
+  // Memory allocated elsewhere; `give_back` is called when the last handle is destroyed.
   static Buffer adopt(void* data, std::size_t bytes, Memory memory,
                       std::function<void()> give_back) {
     Buffer buffer = borrow(data, bytes, memory);
     buffer.block_ = new Block{{1}, std::move(give_back)};
     return buffer;
   }
-  // Memory that outlives every handle; nothing is counted or freed.
+  // Memory that outlives every handle; it is neither reference-counted nor freed.
   static Buffer borrow(void* data, std::size_t bytes, Memory memory = Memory::host) {
     Buffer buffer;
     buffer.data_ = static_cast<std::byte*>(data);
@@ -63,8 +67,8 @@ class Buffer {
   std::size_t size() const { return size_; }
   Memory memory() const { return memory_; }
   bool owned() const { return block_ != nullptr; }
-  // The acquire pairs with the release in another handle's destructor: once this says false, the
-  // other holder's reads have happened.
+  // The acquire pairs with the release in another handle's destructor: once this returns false, the
+  // reads through other handles have happened.
   bool shared() const {
     return block_ != nullptr && block_->references.load(std::memory_order_acquire) > 1;
   }

@@ -1,5 +1,5 @@
-// What can be loaded. A data set knows its size and what a sample is made of, and fills one sample
-// at a time; `load` is called from many threads at once.
+// The interface of data sets. A data set knows its size and the fields of a sample, and loads one
+// sample per call. `load` is called by many threads at the same time.
 //
 //   class Squares : public Dataset {
 //     std::int64_t size() const override { return 100; }
@@ -29,21 +29,21 @@
 
 namespace millrace {
 
-// What a sample may depend on, besides its index. The same (seed, epoch, index) must give the same
-// sample: take random choices from random(), and from nowhere else.
+// Passed to load(). The same (seed, epoch, index) must give the same sample, so every random choice
+// must come from random().
 struct LoadContext {
   std::uint64_t seed = 42;
   std::int64_t epoch = 0;
   std::int64_t index = 0;
-  int worker = 0;  // which thread of the pool, 0..threads-1: for decoder state kept per thread
+  int worker = 0;  // number of the pool's thread, 0..threads-1: for decoders kept per thread
   const std::atomic<bool>* stop = nullptr;
 
   Random random(std::string_view stage) const { return {seed, epoch, index, stage}; }
-  // True once the loader is being closed. A load that takes seconds should look now and then.
+  // True when the loader is being closed. A load that takes seconds should check it now and then.
   bool cancelled() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };
 
-// Something that a data set found and does not offer as a sample, and why.
+// A file that a data set found but does not offer as a sample, and why.
 struct LeftOut {
   std::string source;  // its path, as in describe()
   std::string reason;
@@ -54,31 +54,32 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
   virtual const Schema& schema() const = 0;
-  // Fills every field of `sample`, or says why it cannot. What it throws counts as such an error.
+  // Fills every field of `sample`, or returns an Error. An exception counts as a returned Error.
   virtual Status load(std::int64_t index, const LoadContext& context, Sample& sample) const = 0;
-  // What to call a sample in messages and in the ledger, e.g. its path.
+  // The name of a sample in messages and in the ledger, e.g. its path.
   virtual std::string describe(std::int64_t index) const {
     return "sample " + std::to_string(index);
   }
-  // A file without its pair, a folder that cannot be read and so on: a loader records them in its
-  // ledger, where they do not count as bad samples.
+  // E.g. files without their pair, or folders that cannot be read. A loader records them in its
+  // ledger; they do not count as bad samples.
   virtual std::vector<LeftOut> left_out() const { return {}; }
-  // How many samples one task should load: more than one where a sample takes only microseconds,
-  // so that starting tasks does not cost more than they do.
+  // Number of samples that one task should load. More than 1 if a sample takes only microseconds,
+  // since starting a task costs about as much.
   virtual std::int64_t samples_per_task() const { return 1; }
-  // This sample is the next that this thread loads, after the one it is given now. A data set over
-  // memory may begin to fetch it; most do nothing. It must not wait.
+  // Announces the sample that this thread will load after the current one. A data set in memory may
+  // prefetch it; most do nothing. It must not block.
   virtual void expect(std::int64_t /*index*/) const noexcept {}
-  // Roughly how long a sample takes beside others, in any unit, e.g. the bytes of its file. Of a
-  // batch the longest is begun first, so that nobody waits for it in the end. 0: not known.
+  // Relative cost of loading a sample in any unit, e.g. the size of its file. The most expensive
+  // sample of a batch is started first, so that the batch does not wait for it at the end. 0:
+  // unknown.
   virtual std::int64_t cost(std::int64_t /*index*/) const { return 0; }
-  // How long a sample is along what varies, e.g. the faces of a mesh, for batches of similar length
-  // (LoaderOptions::bucket). Known at once, always the same, and it does not throw. 0: not known.
+  // Length of a sample along its variable axis, e.g. the number of faces of a mesh, for batches of
+  // similar length (LoaderOptions::bucket). Must be fast, constant and must not throw. 0: unknown.
   virtual std::int64_t length(std::int64_t /*index*/) const { return 0; }
 };
 
-// How data sets are passed around: shared and read only. Made from any data set by copy or move,
-// or from a shared_ptr to one.
+// A shared, read-only handle of a data set. Made from any data set by copy or move, or from a
+// shared_ptr to one.
 class AnyDataset {
  public:
   AnyDataset(std::shared_ptr<const Dataset> dataset) : dataset_(std::move(dataset)) {  // NOLINT

@@ -1,4 +1,6 @@
-// Element types. The names are the ones numpy and Arrow users know.
+// Element types, with the names of numpy and Arrow.
+//
+//   std::size_t size = 100 * item_size(DType::float32);
 #pragma once
 
 #include <cstddef>

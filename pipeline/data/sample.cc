@@ -77,10 +77,10 @@ const Array& Sample::resize(int index, const Shape& shape) {
   if (field.is_fixed()) return cell.value;
   auto bytes = static_cast<std::size_t>(shape.elements()) * item_size(field.dtype);
   cell.value = Array();
-  // A consumer that kept the array of a list keeps its memory; the next sample gets its own.
+  // If the consumer kept the array of a list, its memory is left to it and new memory allocated.
   if (cell.scratch.size() < bytes || cell.scratch.shared()) {
     auto old_bytes = static_cast<std::int64_t>(cell.scratch.size());
-    // Some room above, so that growing lengths do not allocate each time.
+    // A quarter more than needed, so that slowly growing lengths do not allocate each time.
     std::size_t room = std::max(bytes + bytes / 4, std::size_t{64});
     if (budget_) budget_->take(static_cast<std::int64_t>(room) - old_bytes);
     cell.scratch = Buffer();

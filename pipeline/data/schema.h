@@ -1,4 +1,4 @@
-// What a sample is made of: named fields with a type and a shape, -1 where an extent varies.
+// The fields of a sample: names, types and shapes, with -1 for an extent that varies.
 //
 //   Schema schema{{.name = "video", .dtype = DType::uint8, .shape = {17, 128, 128, 3}},
 //                 {.name = "tokens", .dtype = DType::int32, .shape = {-1}},
@@ -20,9 +20,9 @@ struct Field {
   std::string name;
   DType dtype = DType::uint8;
   Shape shape{};
-  bool text = false;  // UTF-8 bytes; Batch::texts() shows them as strings
-  // For fields of variable shape: the most elements a sample can have, 0 if unknown. The loader
-  // counts it into the memory it predicts.
+  bool text = false;  // UTF-8 bytes; Batch::texts() returns them as strings
+  // For a field of variable shape: the largest number of elements of a sample, 0 if unknown. The
+  // loader predicts its memory with it.
   std::int64_t max_elements = 0;
 
   bool is_fixed() const { return shape.is_fixed(); }
@@ -36,7 +36,7 @@ class Schema {
  public:
   Schema() = default;
   Schema(std::initializer_list<Field> fields) : Schema(std::vector<Field>(fields)) {}
-  // Throws if a name is empty or stands twice.
+  // Throws if a name is empty or used twice.
   explicit Schema(std::vector<Field> fields);
 
   int size() const { return static_cast<int>(fields_.size()); }
@@ -44,16 +44,16 @@ class Schema {
   auto begin() const { return fields_.begin(); }
   auto end() const { return fields_.end(); }
 
-  // The field's place, or -1.
+  // The index of a field, or -1.
   int find(std::string_view name) const;
-  // The field's place; throws an Error that lists the fields there are.
+  // The index of a field; throws an Error that lists the fields if there is none of that name.
   int at(std::string_view name) const;
 
  private:
   std::vector<Field> fields_;
 };
 
-// The bytes of one sample, or -1 where they vary.
+// The size of one sample in bytes, or -1 if it varies.
 std::int64_t row_bytes(const Schema& schema);
 // "video uint8 [17, 128, 128, 3], caption text"
 std::string to_string(const Schema& schema);

@@ -1,5 +1,8 @@
-// The extents of an array, outermost first; -1 in a schema where an extent varies from sample to
-// sample. Held inline: shapes are made per sample, and must not allocate.
+// The extents of an array, outermost first; -1 in a schema for an extent that varies from sample to
+// sample. Stored inline, since shapes are made for every sample and must not allocate.
+//
+//   Shape video{17, 128, 128, 3};
+//   std::int64_t elements = video.elements();
 #pragma once
 
 #include <millrace/pipeline/base/error.h>
@@ -39,8 +42,8 @@ class Shape {
   bool is_fixed() const {
     return std::all_of(begin(), end(), [](std::int64_t extent) { return extent >= 0; });
   }
-  // The number of elements; 1 for a scalar. Throws where it is more than 2^63: extents may come
-  // from a hostile header.
+  // The number of elements; 1 for a scalar. Throws if it exceeds 2^63: extents may come from the
+  // header of a hostile file.
   std::int64_t elements() const {
     std::int64_t count = 1;
     for (std::int64_t extent : *this) {

@@ -95,7 +95,7 @@ class CudaDevice : public Device {
       if (t.convert != nullptr && t.rows > 0 && t.pixels > 0) launch(t);
     }
     auto fence = std::make_shared<CudaFence>(copies_);
-    // Last, so that whatever fails before it fails without the call being made.
+    // Last: if anything before it throws, the callback must not be called.
     auto* call = new std::function<void()>(std::move(host_free));
     auto run = [](void* data) {
       std::unique_ptr<std::function<void()>> owned(static_cast<std::function<void()>*>(data));
@@ -141,7 +141,7 @@ class CudaDevice : public Device {
 }  // namespace
 }  // namespace millrace
 
-// Called by device.cc through dlsym. Null, with the reason, if there is no such device.
+// Called by device.cc through dlsym. Returns null and sets the reason if there is no such device.
 extern "C" millrace::Device* millrace_open_cuda_device(int ordinal, std::string* error) {
   try {
     int count = 0;

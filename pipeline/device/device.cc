@@ -11,9 +11,9 @@
 namespace millrace {
 
 // Note [CUDA at run time]
-// The CUDA half is a library of its own (pipeline/cuda/), opened here and only where a driver is.
-// A program built with CUDA therefore starts, and works, on a machine without it, and an embedding
-// program links nothing of it.
+// The CUDA code (cuda_device.cu) is a separate library, opened here with dlopen() and only on a
+// machine with a driver. So a program built with CUDA also runs on a machine without it, and an
+// embedding program does not link CUDA.
 
 namespace {
 
@@ -23,8 +23,8 @@ constexpr const char* module_name = "libmillrace_cuda.so";
   throw Error("no GPU: " + reason).stage("cuda").kind(ErrorKind::usage);
 }
 
-// Beside the program or library that holds this code, where the build and the installation put it,
-// or where MILLRACE_CUDA_MODULE says.
+// MILLRACE_CUDA_MODULE if it is set; else beside the program or library that holds this code, where
+// the build and the installation put it.
 std::vector<std::filesystem::path> candidate_places() {
   if (const char* given = std::getenv("MILLRACE_CUDA_MODULE")) return {given};
   std::vector<std::filesystem::path> places;

@@ -1,12 +1,11 @@
-// Where batches go when they do not stay on the host: memory, copies and their order. The loader
-// speaks to CUDA and to the simulated device of the tests through this. No call waits for the
-// device.
+// The interface of a device that batches are copied to: memory, copies and their order. Implemented
+// for CUDA and by the simulated device of the tests. No call waits for the device.
 //
-//   Loader loader(clips, {.device = open_cuda_device(0)});
-//   for (const Batch& batch : loader) {
-//     batch.wait_on(stream);                  // the stream, not the host, waits for the copy
-//     launch_my_kernels(stream, batch["video"].data());
-//   }                                         // the slot is reused after the stream is done
+//   std::shared_ptr<Device> device = find_device();  // null: no GPU
+//   std::string name = device ? device->name() : "CPU";
+//
+// With LoaderOptions::device, the consumer calls Batch::wait_on(stream) before it queues kernels
+// that read the batch: the stream, not the host, waits for the copy.
 #pragma once
 
 #include <millrace/pipeline/data/buffer.h>
@@ -21,7 +20,7 @@
 
 namespace millrace {
 
-// A point in a device's work, e.g. a CUDA event.
+// A point in the queued work of a device, e.g. a CUDA event.
 class Fence {
  public:
   virtual ~Fence() = default;
@@ -29,7 +28,7 @@ class Fence {
 };
 using FencePtr = std::shared_ptr<Fence>;
 
-// One copy to the device, and the conversion to float there if asked for.
+// One copy to the device and, if `convert` is set, the conversion to float there.
 struct Transfer {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;  // where the copied bytes go
@@ -44,24 +43,24 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // Host memory that copies to the device run from asynchronously.
+  // Pinned host memory: copies from it to the device are asynchronous.
   virtual Buffer allocate_host(std::size_t bytes) = 0;
   virtual Buffer allocate(std::size_t bytes) = 0;
 
-  // Queues the transfers behind all of `after`. The fence returned is done when the data is
-  // there; `host_free` is called once, from any thread, when `from` may be written again. If this
-  // throws, it is not called.
+  // Queues the transfers after all fences of `after`. The returned fence is done when the data is
+  // on the device. `host_free` is called once, by any thread, when `from` may be written again; it
+  // is not called if submit() throws.
   virtual FencePtr submit(std::span<const Transfer> transfers, std::span<const FencePtr> after,
                           std::function<void()> host_free) = 0;
-  // Work queued on `stream` from now on starts after `fence`.
+  // Work queued on `stream` after this call starts after `fence`.
   virtual void wait(void* stream, const FencePtr& fence) = 0;
-  // Done when all that is on `stream` now is done.
+  // Returns a fence that is done when all work now on `stream` is done.
   virtual FencePtr record(void* stream) = 0;
 };
 
-// The GPU. Throws an Error that says why there is none: not compiled in, no driver, no device.
+// Opens a GPU. Throws an Error that says why there is none: not compiled in, no driver, no device.
 std::shared_ptr<Device> open_cuda_device(int ordinal = 0);
-// The GPU if there is one, else null; either way one log line says which.
+// Returns the GPU, or null if there is none; logs which.
 std::shared_ptr<Device> find_device();
 
 }  // namespace millrace

@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace millrace::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Converts one vector of bytes (as many as there are float lanes) of one channel.
+// Converts one vector of bytes of one channel, one byte per float lane.
 template <class D, class V>
 HWY_INLINE void convert(D floats, V bytes, float scale, float shift, float* to) {
   const hn::Rebind<std::int32_t, D> ints;
@@ -21,7 +21,7 @@ HWY_INLINE void convert(D floats, V bytes, float scale, float shift, float* to) 
   hn::StoreU(hn::Add(hn::Mul(value, hn::Set(floats, scale)), hn::Set(floats, shift)), floats, to);
 }
 
-// Channels to planes. Returns how many pixels are done; the caller does the rest one by one.
+// Channels to planes. Returns the number of pixels done; the caller converts the rest one by one.
 std::int64_t planar(const ToFloat& c, const std::uint8_t* from, std::int64_t pixels, int channels,
                     float* to) {
   const hn::ScalableTag<float> floats;

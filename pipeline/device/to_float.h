@@ -1,9 +1,10 @@
-// uint8 pixels to float: value * scale + shift for each channel, and channels moved to the front if
-// asked, in one pass. The loader does it on the device, or, without one, right after a sample is
-// loaded. The arithmetic is one function for both, with two roundings and no fused multiply-add,
-// so that every machine gives the same bits.
+// Converts uint8 pixels to float: value * scale + shift for each channel, and HWC to CHW, in one
+// pass. The loader does it on the device or, without a device, right after a sample is loaded. Both
+// use the same arithmetic, with two roundings and no fused multiply-add, so every machine gives the
+// same bits.
 //
-//   Loader loader(photos, {.to_float = {{"image", ToFloat::unit()}}});        // [0,1], CHW
+//   ToFloat unit = ToFloat::unit();  // to [0, 1], channels first
+//   ToFloat imagenet = ToFloat::normalised({0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F});
 #pragma once
 
 #include <millrace/pipeline/data/shape.h>
@@ -52,7 +53,7 @@ struct ToFloatElement {
 
 // The shape of a converted sample. Throws if the last axis is not 1 to 4 channels.
 Shape to_float_shape(const ToFloat& conversion, const Shape& sample);
-// Converts pixels x channels values: vectorised, with the best instructions the processor has.
+// Converts pixels x channels values with the widest vector instructions of the processor.
 void to_float(const ToFloat& conversion, const std::uint8_t* from, std::int64_t pixels,
               int channels, float* to);
 

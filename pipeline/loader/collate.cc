@@ -15,7 +15,7 @@ std::uint16_t bfloat16_bits(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
-// Round to nearest even; what is too small for a normal half becomes zero, too large infinity.
+// Rounds to nearest even. A value too small for a normal half becomes zero, one too large infinity.
 std::uint16_t float16_bits(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value);
   auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000);
@@ -63,7 +63,7 @@ void fill(DType dtype, std::byte* to, std::size_t bytes, double value) {
   }
 }
 
-// Copies the part that both shapes have, starting at the first element of each.
+// Copies the region common to both shapes, from the first element of each.
 void copy_overlap(const std::byte* from, const Shape& from_shape, std::byte* to,
                   const Shape& to_shape, std::size_t item_bytes) {
   // The innermost axes on which the two agree are one contiguous block.

@@ -1,8 +1,9 @@
-// How the samples of a batch become one array. Fields of fixed shape are decoded into place and
-// need no policy; a field of variable shape is a list of arrays unless one of these is asked for.
+// How samples of variable shape become one array of the batch. Fields of fixed shape are always
+// stacked; a field of variable shape is a list of arrays unless LoaderOptions::collate says
+// otherwise.
 //
-//   Loader loader(meshes, {.collate = {{"faces", Collate::pad(-1)},
-//                                      {"wave", Collate::curtail_to_shortest(0)}}});
+//   std::map<std::string, Collate> collate{{"faces", Collate::pad(-1)},
+//                                          {"wave", Collate::curtail_to_shortest(0)}};
 #pragma once
 
 #include <millrace/pipeline/data/array.h>
@@ -16,21 +17,21 @@ namespace millrace {
 struct Collate {
   enum class Kind { stack, pad, curtail, list };
 
-  // All samples must have one shape.
+  // All samples must have the same shape.
   static Collate stack() { return {.kind = Kind::stack}; }
-  // Every variable axis is padded to the longest in the batch.
+  // Pads every variable axis to the longest sample of the batch.
   static Collate pad(double value = 0) { return {.kind = Kind::pad, .value = value}; }
-  // Padded to `shape`; a sample that is larger along any axis is an error.
+  // Pads to `shape`; a sample that is larger along any axis is an error.
   static Collate pad_to(const Shape& shape, double value = 0) {
     return {.kind = Kind::pad, .value = value, .shape = shape};
   }
-  // One axis is padded to the longest in the batch; the others must agree.
+  // Pads one axis to the longest sample of the batch; the other axes must agree.
   static Collate pad_to_longest(int axis = 0, double value = 0) {
     return {.kind = Kind::pad, .value = value, .axis = axis};
   }
-  // One axis is cut to the shortest in the batch; the others must agree.
+  // Cuts one axis to the shortest sample of the batch; the other axes must agree.
   static Collate curtail_to_shortest(int axis = 0) { return {.kind = Kind::curtail, .axis = axis}; }
-  // Arrays as they are: Batch::list() and Batch::texts().
+  // Keeps one array per sample: Batch::list() and Batch::texts().
   static Collate list() { return {.kind = Kind::list}; }
 
   Kind kind = Kind::list;
@@ -43,7 +44,7 @@ struct Collate {
 Shape collated_shape(const Field& field, const Collate& policy, std::span<const Array> rows);
 // Copies the samples into `out`, which has that shape, and writes the padding.
 void collate_into(const Collate& policy, std::span<const Array> rows, const Array& out);
-// How much of each row is data: int64 [rows], or [rows, axes] where more than one axis varies.
+// The length of each row without padding: int64 [rows], or [rows, axes] if several axes vary.
 Array collated_lengths(const Field& field, std::span<const Array> rows, const Shape& out);
 
 }  // namespace millrace

@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-// File names need not be UTF-8, but JSON must be: other bytes are shown as \xNN, one for one, so
-// that two names stay two names.
+// File names need not be UTF-8, but JSON must be: other bytes are written as \xNN, so that
+// different names stay different.
 std::string printable(const std::string& text) {
   try {
     (void)json(text).dump();
@@ -74,7 +74,7 @@ Ledger::Ledger(std::filesystem::path path, bool resume) : path_(std::move(path))
   std::error_code ignored;
   fs::create_directories(folder, ignored);
   if (resume) {
-    // errors.jsonl, and errors.rank1.jsonl and so on of a run with more ranks.
+    // errors.jsonl, and errors.rank1.jsonl, errors.rank2.jsonl, ... of the other ranks.
     std::string stem = path_.stem().string();
     stem = stem.substr(0, stem.rfind(".rank"));
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -97,8 +97,8 @@ Ledger::~Ledger() {
   if (file_ >= 0) ::close(file_);
 }
 
-// A line is written with one call, so only the last one can be torn by a kill: it is cut off, and
-// its sample will be found again.
+// A line is written with one call, so only the last line can be incomplete after a kill. It is cut
+// off; its sample will fail and be recorded again.
 void Ledger::read(const std::filesystem::path& file, bool own) {
   std::ifstream in(file, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(in)), {});
@@ -141,7 +141,7 @@ bool Ledger::add(BadSample sample) {
 }
 
 bool Ledger::knows(std::int64_t index) const {
-  if (size() == 0) return false;  // no lock on the way of a healthy run
+  if (size() == 0) return false;  // a run without bad samples takes no lock
   std::shared_lock lock(mutex_);
   return indices_.contains(index);
 }

@@ -1,6 +1,10 @@
-// Every sample that failed, once: which, at what stage, why. Kept in memory and, if a path is
-// given, in a file of one JSON object per line that survives a kill at any moment. A resumed run
-// reads it, so that what is known to be bad is neither tried nor recorded again.
+// The list of samples that failed: source, stage and reason of each, recorded once. It is kept in
+// memory and, if a path is given, in a JSON Lines file that survives a kill at any moment. A
+// resumed run reads the file and does not try those samples again.
+//
+//   Ledger ledger("errors.jsonl");
+//   ledger.add({.source = "clips/a.mp4", .stage = "video", .reason = "cannot decode", .index = 7});
+//   bool bad = ledger.knows(7);
 #pragma once
 
 #include <atomic>
@@ -15,31 +19,31 @@
 namespace millrace {
 
 struct BadSample {
-  std::string source;  // its path, or what Dataset::describe says
+  std::string source;  // its path, or the result of Dataset::describe()
   std::string stage;
   std::string reason;
-  std::int64_t index = 0;  // -1: no sample, but something that the data set left out
+  std::int64_t index = 0;  // -1: not a sample, but a file that the data set left out
   std::int64_t epoch = 0;
   std::int64_t position = 0;  // in the epoch's order
-  bool transient = false;     // another epoch may succeed: tried again
+  bool transient = false;     // it is tried again in the next epoch
 };
 
 class Ledger {
  public:
-  // With `resume`, what the file (and its siblings of other ranks) says is known from the start.
-  // Without, an older file is moved to <name>.previous and a new one begun.
+  // With `resume`, reads the file and those of the other ranks. Without, renames an older file to
+  // <name>.previous and starts a new one.
   explicit Ledger(std::filesystem::path path = {}, bool resume = false);
   ~Ledger();
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // False if it is known already. Written to the file before this returns.
+  // Returns false if the sample is recorded already. Writes to the file before it returns.
   bool add(BadSample sample);
-  // For one sample that is known to be bad in every epoch. Called from the loader's tasks.
+  // True for a sample that failed and is not transient. Thread-safe.
   bool knows(std::int64_t index) const;
   std::optional<BadSample> find(std::int64_t index) const;
   std::int64_t size() const { return count_.load(std::memory_order_acquire); }
-  // How many of the records are samples.
+  // The number of records that are samples.
   std::int64_t bad_samples() const { return bad_samples_.load(std::memory_order_acquire); }
   std::vector<BadSample> records() const;
   const std::filesystem::path& path() const { return path_; }

@@ -8,16 +8,17 @@
 
 #include <time.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
 constexpr std::size_t most_events_per_worker = 1'000'000;
-// Asking for a thread's CPU time is a system call. Loads shorter than this are not worth two of
-// them: their wall time stands for their CPU time.
+// The CPU time of a thread takes a system call. For loads shorter than this, the wall time is used
+// instead.
 constexpr std::int64_t worth_a_system_call_ns = 100'000;
 
-// Only its worker writes a counter, so no locked instruction is needed; readers are others.
+// A counter is written by one worker only, so no atomic read-modify-write is needed; other threads
+// read it.
 template <typename T, typename V>
 void add(std::atomic<T>& counter, V value) {
   T now = counter.load(std::memory_order_relaxed);
@@ -153,4 +154,4 @@ void StageClock::write_trace(const std::filesystem::path& path) const {
   if (!out) throw Error("cannot write the trace").at(path.string()).kind(ErrorKind::usage);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

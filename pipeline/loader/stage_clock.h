@@ -1,4 +1,5 @@
-// Private to the loader: times the stages, and records them as trace events when asked.
+// Private to the loader: measures the time of the stages and, with LoaderOptions::trace, records
+// every run of a stage.
 #pragma once
 
 #include <millrace/pipeline/loader/stats.h>
@@ -12,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 enum class Stage : int { load, collate, transfer };
 constexpr int stage_count = 3;
@@ -26,7 +27,7 @@ inline std::int64_t now_ns() {
 
 class StageClock {
  public:
-  // `workers` threads of the pool report; others share one more place.
+  // For `workers` threads of the pool; all other threads share one more counter.
   StageClock(int workers, bool trace);
 
   struct Event {
@@ -35,7 +36,7 @@ class StageClock {
     std::int64_t batch, row, index;
   };
 
-  // Measures from its construction to its end.
+  // Measures from its construction to its destruction.
   class Timer {
    public:
     Timer(StageClock& clock, Stage stage, int worker, std::int64_t batch, std::int64_t row = -1);
@@ -43,7 +44,8 @@ class StageClock {
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
     void set_index(std::int64_t index) { index_ = index; }
-    // How many runs of the stage it was; their times count as equal. 0: none, nothing is recorded.
+    // Number of runs of the stage that were measured together; each counts with the mean time. 0:
+    // nothing is recorded.
     void set_count(std::int64_t count) { count_ = count; }
 
    private:
@@ -60,7 +62,7 @@ class StageClock {
   void write_trace(const std::filesystem::path& path) const;
 
  private:
-  // Wall times go into buckets an eighth of a power of two wide: percentiles within 9 %.
+  // A histogram of wall times with 8 buckets per power of two: percentiles are within 9 %.
   static constexpr int buckets = 320;
   struct Counter {
     std::atomic<std::int64_t> count{0}, cpu_ns{0}, wall_ns{0};
@@ -68,7 +70,7 @@ class StageClock {
   };
   struct alignas(64) Worker {
     std::array<Counter, stage_count> stages;
-    std::atomic<std::int64_t> recent_ns{0};  // how long the last load took
+    std::atomic<std::int64_t> recent_ns{0};  // wall time of the last load
     mutable std::mutex mutex;                // guards events
     std::vector<Event> events;
   };
@@ -80,4 +82,4 @@ class StageClock {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

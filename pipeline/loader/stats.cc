@@ -30,7 +30,7 @@ double LoaderStats::padding_share() const {
 
 std::string LoaderStats::verdict() const {
   if (batches == 0) return "nothing loaded yet";
-  // Under a twentieth of the time, faster data would hardly be felt.
+  // Below 5 %, faster loading would hardly shorten the run.
   const char* bound = data_wait_share() < 0.05 ? "compute-bound" : "data-bound";
   return format("%s: %.1f %% of the time was spent waiting for data", bound,
                 100 * data_wait_share());

@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <utility>
 
-namespace millrace {
+namespace millrace::detail {
 
 // Note [buckets]
-// The keyed permutation of an epoch is cut into windows of so many batches. Within a window samples
-// are sorted by length and cut into batches, and the batches are put in another keyed order. What
-// fills no batch, wherever among the lengths it is taken from, comes last in the epoch. So where a
-// position lands depends on (seed, epoch), the lengths, and on the batch size and the number of
-// batches in a window that the epoch began with, which a Position carries; on nothing else. Windows
-// are of about equal size, since a tiny last one would pad most.
+// The keyed permutation of an epoch is cut into windows of several batches. The samples of a window
+// are sorted by length and cut into batches, and the batches are shuffled by another keyed
+// permutation. Samples that do not fill a batch come last in the epoch; they are taken from a
+// random place among the sorted lengths. The order depends on (seed, epoch), the lengths, and the
+// batch size and window with which the epoch began, which a Position carries. Windows have about
+// equal sizes: a tiny last window would need the most padding.
 //
-// Lengths count up to a twentieth more at random: a data set that fits into one window would
-// otherwise have the same batches in every epoch.
+// A random amount of up to 5 % is added to each length. Without it, a data set that fits into one
+// window would have the same batches in every epoch.
 
 namespace {
 
@@ -64,7 +64,7 @@ std::shared_ptr<const BucketOrder::Window> BucketOrder::make(const Position& key
   window->first = border(key, number);
   const std::int64_t count = border(key, number + 1) - window->first;
   const Permutation order(size_, key.seed, key.epoch);
-  std::vector<std::pair<double, std::int64_t>> sorted;  // length, and sample in the epoch's order
+  std::vector<std::pair<double, std::int64_t>> sorted;  // (length, position in the epoch)
   for (std::int64_t i = window->first; i < window->first + count; ++i) {
     const std::int64_t index = shuffle_ ? order(i) : i;
     const auto length = static_cast<double>(lengths_(index));
@@ -74,7 +74,7 @@ std::shared_ptr<const BucketOrder::Window> BucketOrder::make(const Position& key
 
   const std::int64_t batches = count / key.bucket, rest = count % key.bucket;
   const std::uint64_t seed = mix(mix(key.seed, 0xB0C4E7), static_cast<std::uint64_t>(number));
-  // The batch after which the rest is taken.
+  // The samples that fill no batch are taken after this batch.
   const std::int64_t split =
       rest == 0 ? batches : Random(seed, key.epoch, 0, "rest").below(batches + 1);
   const auto take = [&](std::int64_t from, std::int64_t n) {
@@ -92,4 +92,4 @@ std::shared_ptr<const BucketOrder::Window> BucketOrder::make(const Position& key
   return window;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,5 +1,5 @@
-// Private to the sampler: the order of an epoch in which samples of similar length stand side by
-// side, so that batches need little padding. See Note [buckets] in bucket_order.cc.
+// Private to the sampler: an order of an epoch in which samples of similar length are neighbours,
+// so that batches need little padding. See Note [buckets] in bucket_order.cc.
 #pragma once
 
 #include <millrace/pipeline/order/sampler.h>
@@ -9,12 +9,11 @@
 #include <mutex>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class BucketOrder {
  public:
-  // Positions [first, first + indices.size()) of an epoch's order, and the samples that stand
-  // there.
+  // The samples at positions [first, first + indices.size()) of an epoch.
   struct Window {
     Position key;  // seed, epoch, bucket and window of the epoch
     std::int64_t first = 0;
@@ -31,8 +30,7 @@ class BucketOrder {
   BucketOrder(std::int64_t size, bool shuffle, SampleLengths lengths)
       : size_(size), shuffle_(shuffle), lengths_(std::move(lengths)) {}
 
-  // The window with a position of the epoch that `at` is in. From any thread; the last few are
-  // kept.
+  // The window that contains `position`, in the epoch of `at`. Thread-safe; caches the last few.
   std::shared_ptr<const Window> window(const Position& at, std::int64_t position);
 
  private:
@@ -47,4 +45,4 @@ class BucketOrder {
   std::vector<std::shared_ptr<const Window>> kept_;  // the newest last
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

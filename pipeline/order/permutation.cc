@@ -6,9 +6,9 @@
 
 namespace millrace {
 
-// A Feistel network permutes the smallest power of two that holds the range; a value that lands
-// outside is sent through again ("cycle walking") until it lands inside, less than twice on
-// average. Tiny ranges walk within 64 values, since a network over one or two bits mixes poorly.
+// A Feistel network permutes the smallest power of two that contains the range. A result outside
+// the range is permuted again ("cycle walking") until it is inside, less than twice on average. The
+// network has at least 64 values, since one over one or two bits mixes poorly.
 Permutation::Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch)
     : size_(static_cast<std::uint64_t>(std::max<std::int64_t>(size, 0))) {
   int bits = std::max(6, static_cast<int>(std::bit_width(size_ > 0 ? size_ - 1 : 0)));

@@ -1,7 +1,7 @@
-// A shuffle that needs no memory: where position p of an epoch lands is a pure function of
-// (seed, epoch, p). A data set of 10^9 samples is shuffled in no time and no space.
+// A shuffle without memory: the sample at position p of an epoch is a pure function of
+// (seed, epoch, p). So 10^9 samples are shuffled without a table.
 //
-//   Permutation order(dataset.size(), seed, epoch);
+//   Permutation order(1000, /*seed=*/42, /*epoch=*/0);
 //   std::int64_t first = order(0);
 #pragma once
 
@@ -15,7 +15,7 @@ class Permutation {
   Permutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
 
   std::int64_t size() const { return static_cast<std::int64_t>(size_); }
-  // `position` is in [0, size); so is the result, and no two positions share one.
+  // Maps [0, size) to [0, size), one to one.
   std::int64_t operator()(std::int64_t position) const;
 
  private:

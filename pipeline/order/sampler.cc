@@ -10,6 +10,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 void require(bool condition, const std::string& problem) {
@@ -87,8 +89,7 @@ Sampler::Order::Order(const Sampler& sampler, const Step& step)
       permutation_(size_, step.at.seed, step.at.epoch),
       at_(step.at),
       buckets_(sampler.buckets_) {
-  if (!bucketed_ || buckets_)
-    return;  // the message is made for who needs it: this runs for every row
+  if (!bucketed_ || buckets_) return;  // before the message is built: this runs for every row
   require(false, "this epoch began with buckets of similar length, and can only go on with them");
 }
 

@@ -1,5 +1,5 @@
-// glTF 2.0 and GLB: the meshes of the default scene, each where its node puts it. Skins and morph
-// targets stay at rest; compressed geometry (Draco, meshopt) is refused.
+// glTF 2.0 and GLB: the meshes of the default scene, transformed by their nodes. Skins and morph
+// targets are not applied; compressed geometry (Draco, meshopt) is refused.
 #include <millrace/decoders/mesh/formats/gltf_data.h>
 #include <millrace/decoders/mesh/mesh_builder.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -84,7 +84,8 @@ class SceneReader {
     return result;
   }
 
-  // The default scene's, else the first one's; without scenes every node that is nobody's child.
+  // The roots of the default scene, else of the first scene; without scenes, all nodes that have no
+  // parent.
   std::vector<std::uint64_t> roots() const {
     if (data_.count("scenes") > 0) {
       return numbers(data_.item("scenes", data_.number(data_.json(), "scene", 0)), "nodes");
@@ -104,7 +105,8 @@ class SceneReader {
 
   void visit(std::uint64_t index, const Matrix& parent) {
     const Json& node = data_.item("nodes", index);
-    // Each node has one parent at most, so a second visit is a cycle or a diamond; neither may be.
+    // A node has at most one parent, so a second visit means an invalid graph (a cycle or a
+    // diamond).
     if (visited_[index]) data_.fail("nodes[" + std::to_string(index) + "] is reached twice");
     visited_[index] = true;
     Matrix matrix = parent * local_matrix(node);
@@ -178,14 +180,15 @@ class SceneReader {
       if (!builder_.add_vertex(moved[0], moved[1], moved[2])) require(builder_.too_many());
     }
     read_corners(primitive, static_cast<std::int64_t>(positions_.size() / 3));
-    // A mirroring transform turns every face inside out; the order of corners turns it back.
+    // A mirroring transform turns faces inside out; reversing the order of corners undoes it.
     add_faces(static_cast<int>(mode), first, determinant(matrix) < 0);
   }
 
   void read_corners(const Json& primitive, std::int64_t vertices) {
     if (primitive.contains("indices")) {
       std::uint64_t accessor = data_.number(primitive, "indices");
-      // Faces are a third of the corners in one mode and nearly as many in the others.
+      // In mode TRIANGLES there is a face per three corners, in strips and fans one per corner
+      // less 2.
       require(builder_.expect_faces(data_.accessor_count(accessor) / 3, 0, 0));
       data_.read_indices(accessor, corners_);
       for (std::int64_t corner : corners_) {
@@ -210,7 +213,7 @@ class SceneReader {
     }
   }
 
-  // Inside this class errors are thrown, as GltfData does.
+  // Errors are thrown inside this class, as in GltfData.
   static void require(Status status) {
     if (!status.ok()) throw std::move(status.error());
   }
@@ -235,4 +238,4 @@ Status read_gltf(std::string_view bytes, MeshBuilder& builder) {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

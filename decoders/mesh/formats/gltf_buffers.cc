@@ -1,5 +1,5 @@
-// Where the bytes of a glTF buffer come from when they are not in the GLB itself: from a data URI,
-// or from a file beside the document. See Note [files beside a document].
+// Loads glTF buffers that are not in the GLB itself: from a data URI, or from a file beside the
+// document. See Note [files beside a document].
 #include <millrace/decoders/mesh/formats/gltf_data.h>
 
 #include <array>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <system_error>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -47,9 +47,9 @@ constexpr std::array<std::int16_t, 256> base64_values = [] {
 }();
 
 // Note [files beside a document]
-// A document may name any file. Only plain relative names are followed, and only if the file that
-// they end at, symbolic links resolved, lies in the document's own folder or below: otherwise a
-// mesh from a stranger could make a cache hold /etc/passwd.
+// A document may name any file. Only relative names are followed, and only if the file, with
+// symbolic links resolved, is in the folder of the document or below. Otherwise a hostile mesh
+// could copy /etc/passwd into a cache.
 fs::path resolve_inside(const fs::path& folder, const std::string& name) {
   fs::path relative(name);
   if (name.empty() || name.find('\0') != name.npos || relative.is_absolute()) return {};
@@ -123,7 +123,7 @@ std::string GltfData::external(std::string_view uri) {
     fail("its buffer \"" + name.substr(0, 200) + "\" is missing");
   }
   auto size = fs::file_size(path, problem);
-  // Counted over all buffers, for a document may name one file many times.
+  // The sum over all buffers, since a document may name the same file many times.
   loaded_bytes_ += problem ? 0 : size;
   if (problem ||
       loaded_bytes_ > static_cast<std::uintmax_t>(builder_.options().limits.decoded_bytes)) {
@@ -137,4 +137,4 @@ std::string GltfData::external(std::string_view uri) {
   return bytes;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

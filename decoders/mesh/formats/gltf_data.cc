@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -140,7 +140,7 @@ GltfData::Run GltfData::run_of(std::uint64_t view_index, std::uint64_t offset, s
     fail("bufferViews[" + std::to_string(view_index) + "] has a stride of " +
          std::to_string(stride));
   }
-  // One that wraps around would pass a test by addition.
+  // By subtraction: a sum could overflow and pass the check.
   if (count > 0 && (offset > length || element > length - offset ||
                     (count - 1) > (length - offset - element) / stride)) {
     fail("truncated: an accessor of " + std::to_string(count) +
@@ -162,7 +162,7 @@ GltfData::Run GltfData::accessor_run(const Json& accessor) {
     run = run_of(number(accessor, "bufferView"), number(accessor, "byteOffset", 0), count, width,
                  component);
   } else {
-    // Zeros, of which a small document could promise any number.
+    // Zeros without a buffer: a small document could declare any number of them.
     if (count > document_bytes_) fail("an accessor of " + std::to_string(count) + " zeros");
     run = {{}, count, width, 0, component, false};
   }
@@ -273,4 +273,4 @@ std::string_view GltfData::buffer(std::uint64_t index) {
   return bytes.substr(0, length);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,6 +1,5 @@
-// Private: a glTF document, its buffers and what its accessors say. Every number in the document is
-// the file's claim and is checked before it is used; errors are thrown inside and become a Status
-// in read_gltf().
+// Private: a glTF document, its buffers and accessors. Every number in the document is checked
+// before it is used. Errors are thrown here and become a Status in read_gltf().
 #pragma once
 
 #include <millrace/decoders/mesh/mesh_builder.h>
@@ -13,7 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace millrace {
+namespace millrace::detail {
 
 class GltfData {
  public:
@@ -28,21 +27,21 @@ class GltfData {
   const Json& item(std::string_view list, std::uint64_t index) const;
   std::uint64_t count(std::string_view list) const;
 
-  // A member that is a whole number of at least 0; throws if it is something else, or missing
-  // without a fallback.
+  // A member that is an integer of at least 0. Throws if it is something else, or if it is missing
+  // and there is no fallback.
   std::uint64_t number(const Json& object, const char* key,
                        std::optional<std::uint64_t> fallback = {}) const;
 
-  // How many elements an accessor has, checked against the bytes behind it.
+  // The number of elements of an accessor, checked against the size of its buffer.
   std::uint64_t accessor_count(std::uint64_t accessor) const;
-  // `count` elements of `width` numbers each, as doubles, normalised if the accessor says so.
+  // Reads `count` elements of `width` numbers each as doubles, normalised if the accessor says so.
   void read_floats(std::uint64_t accessor, std::size_t width, std::vector<double>& out);
   void read_indices(std::uint64_t accessor, std::vector<std::int64_t>& out);
 
   [[noreturn]] void fail(const std::string& reason) const;
 
  private:
-  // A run of numbers in a buffer: what both plain and sparse accessors come down to.
+  // A run of numbers in a buffer; plain and sparse accessors are read as one or several of them.
   struct Run {
     std::string_view bytes;  // empty: zeros
     std::uint64_t count = 0;
@@ -66,10 +65,10 @@ class GltfData {
   std::size_t document_bytes_ = 0;
   std::uint64_t loaded_bytes_ = 0;
   std::optional<std::string_view> binary_chunk_;
-  std::vector<std::optional<std::string>> loaded_;  // buffers that are not the GLB's own
+  std::vector<std::optional<std::string>> loaded_;  // buffers outside of the GLB
 };
 
-// The bytes behind a base64 text, or nothing if it is not base64.
+// The decoded bytes, or nothing if the text is not base64.
 std::optional<std::string> decode_base64(std::string_view text);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,5 +1,5 @@
-// Wavefront OBJ. It has no header, so limits are checked as the lines come. Free-form curves and
-// surfaces, materials and groups are passed over.
+// Wavefront OBJ. It has no header, so limits are checked while the lines are read. Free-form curves
+// and surfaces, materials and groups are ignored.
 #include <millrace/decoders/mesh/formats/text_cursor.h>
 #include <millrace/decoders/mesh/mesh_builder.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -22,7 +22,7 @@ class ObjReader {
       char first = in_.peek();
       if (first != 'v' && first != 'f' && first != 'l' && first != 'p') continue;
       in_.advance();
-      // "vt", "vn", "fo" and the like: only the one-letter words matter here.
+      // Keywords of several letters ("vt", "vn", "fo") are ignored here.
       if (!is_blank(in_.peek())) {
         if (first == 'f' && in_.at_line_end()) return bad("a face has no corners");
         continue;
@@ -38,7 +38,7 @@ class ObjReader {
     if (which == 'v') return vertex();
     if (which == 'f') return face();
     builder_.skip_element();
-    while (!next_on_line()) in_.word();  // an element may go on over line ends
+    while (!next_on_line()) in_.word();  // a statement may continue on the next line
     return {};
   }
 
@@ -60,7 +60,7 @@ class ObjReader {
     }
   }
 
-  // A fourth number (the weight) and colours after it are left alone.
+  // A fourth number (the weight) and colours after it are ignored.
   Status vertex() {
     double v[3];
     for (double& coordinate : v) {
@@ -74,7 +74,7 @@ class ObjReader {
     while (!next_on_line() && in_.peek() != '#') {
       std::int64_t index = 0;
       if (!in_.digits(index) || index == 0) return bad("a face has a corner that is no index");
-      // Negative ones count back from the latest vertex.
+      // A negative index counts back from the latest vertex.
       auto count = static_cast<std::int64_t>(builder_.mesh().vertices.size());
       if (index < -count) return bad("a face counts back beyond the first vertex");
       corners_.push_back(index > 0 ? index - 1 : count + index);
@@ -104,4 +104,4 @@ Status read_obj(std::string_view text, MeshBuilder& builder) {
   return ObjReader(text, builder).read();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,5 +1,5 @@
-// Object File Format, ascii. Each vertex and each face stands on a line of its own; what follows
-// the position (normals, colours, texture) and the corners (colours) is left alone.
+// Object File Format, ascii. Each vertex and each face has its own line. Normals, colours and
+// texture coordinates after them are ignored.
 #include <millrace/decoders/mesh/formats/text_cursor.h>
 #include <millrace/decoders/mesh/mesh_builder.h>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -31,7 +31,7 @@ class OffReader {
  private:
   Status header() {
     next_line();
-    // Some files write the counts without any space, "OFF490 518 0", and some without a keyword.
+    // Some files have no space before the counts ("OFF490 518 0"), and some no keyword.
     TextCursor ahead = in_;
     std::string_view word = ahead.word();
     bool bare = std::all_of(word.begin(), word.end(), is_digit);
@@ -52,7 +52,7 @@ class OffReader {
       return builder_.error("its header has no counts of vertices and faces");
     }
     in_.skip_line();  // the count of edges is often wrong and never needed
-    // "0 0 0\n" and "3 0 1 2\n" are the shortest lines; the last one may lack its end.
+    // "0 0 0\n" and "3 0 1 2\n" are the shortest lines; the last may lack its line end.
     Status status =
         builder_.expect_vertices(static_cast<std::uint64_t>(vertices_), 6, in_.left() + 1);
     if (!status.ok()) return status;
@@ -116,4 +116,4 @@ Status read_off(std::string_view text, MeshBuilder& builder) {
   return OffReader(text, builder).read();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

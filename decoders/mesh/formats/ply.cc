@@ -1,6 +1,6 @@
-// Stanford PLY: a header in text that lists elements and their properties, then the elements in
-// text or binary. Vertices, faces and triangle strips are taken; other elements and properties are
-// stepped over.
+// Stanford PLY: a text header that lists elements and their properties, then the elements as text
+// or binary. Vertices, faces and triangle strips are read; other elements and properties are
+// skipped.
 #include <millrace/decoders/byte_order.h>
 #include <millrace/decoders/mesh/formats/ply_header.h>
 #include <millrace/decoders/mesh/formats/text_cursor.h>
@@ -12,13 +12,13 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
 using Kind = PlyProperty::Kind;
 
-// Where values come from: text or binary. Both give false at the end of the data.
+// The two sources of values, text and binary. Both return false at the end of the data.
 class TextValues {
  public:
   static constexpr bool binary = false;
@@ -27,10 +27,10 @@ class TextValues {
     in_.skip_spaces();
     return in_.number(value);
   }
-  // Each item has a line. Some files have more on it than their header says.
+  // Each item has a line. Some files have more values on it than the header declares.
   void end_item() { in_.skip_line(); }
   std::size_t left() const { return in_.left(); }
-  // A digit and a space. The last value may lack the space.
+  // At least a digit and a space per value; the last value may lack the space.
   static std::size_t least_bytes(Kind) { return 2; }
   static constexpr std::size_t slack = 1;
 
@@ -185,7 +185,7 @@ class PlyReader {
     return {};
   }
 
-  // One item's values into scalars_, its list number `list` into indices_.
+  // Reads the values of one item into scalars_, and its list number `list` into indices_.
   bool read_item(const PlyElement& element, int list) {
     scalars_.resize(element.properties.size());
     indices_.clear();
@@ -207,14 +207,14 @@ class PlyReader {
     for (auto k = static_cast<std::uint64_t>(count); k > 0; --k) {
       double value = 0;
       if (!values_.value(property.kind, value)) return false;
-      // What is no integer becomes an index that is out of range.
+      // A value that is not an integer becomes an index out of range.
       bool whole = std::abs(value) < 9e15 && value == std::floor(value);
       if (keep) indices_.push_back(whole ? static_cast<std::int64_t>(value) : -2);
     }
     return true;
   }
 
-  // Runs of indices with -1 between them; every other triangle is turned.
+  // Strips are separated by -1; every second triangle has the opposite orientation.
   bool add_strips() {
     std::size_t start = 0;
     for (std::size_t i = 0; i < indices_.size(); ++i) {
@@ -229,7 +229,7 @@ class PlyReader {
     return true;
   }
 
-  // Binary vertices without lists have one stride, and mostly their coordinates as floats.
+  // Fast path: binary vertices without lists have a constant stride, mostly with float coordinates.
   bool packed_vertices(const PlyElement& element, const int (&places)[3]) {
     if constexpr (Values::binary) {
       std::size_t offsets[3] = {};
@@ -257,8 +257,8 @@ class PlyReader {
     }
   }
 
-  // Takes as many faces as are of the usual binary kind, a byte that says 3 and three 32-bit
-  // indices, and says how many that were.
+  // Fast path: reads faces of the usual binary form (the byte 3 and three 32-bit indices) and
+  // returns their number.
   std::uint64_t packed_triangles(const PlyElement& element, std::uint64_t most) {
     std::uint64_t taken = 0;
     if constexpr (Values::binary) {
@@ -281,7 +281,7 @@ class PlyReader {
 
   Values values_;
   MeshBuilder& builder_;
-  std::size_t stride_ = 0;  // the least that an item takes; exact where there are no lists
+  std::size_t stride_ = 0;  // minimum size of an item; exact if there are no lists
   std::vector<double> scalars_;
   std::vector<std::int64_t> indices_;
 };
@@ -308,4 +308,4 @@ Status read_ply(std::string_view bytes, MeshBuilder& builder) {
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -4,13 +4,13 @@
 #include <array>
 #include <utility>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
 using Kind = PlyProperty::Kind;
 
-// More than any real file has; a header of millions of properties would cost time on every item.
+// More than any real file has; with millions of properties, reading each item would take long.
 constexpr std::size_t most_elements = 64, most_properties = 256;
 
 bool parse_kind(std::string_view word, Kind& kind) {
@@ -44,10 +44,10 @@ class HeaderReader {
       : in_(bytes), builder_(builder), header_(header) {}
 
   Status read() {
-    in_.skip_line();  // "ply", which the caller has seen
+    in_.skip_line();  // "ply", which the caller has checked
     bool has_format = false;
     for (; !in_.done(); in_.skip_line()) {
-      // What is none of these words is a comment, or an exporter's that lacks the word.
+      // Any other line is a comment, with or without the keyword.
       std::string_view word = in_.word();
       Status status;
       if (word == "end_header") {
@@ -131,4 +131,4 @@ Status read_ply_header(std::string_view bytes, const MeshBuilder& builder, PlyHe
   return HeaderReader(bytes, builder, header).read();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

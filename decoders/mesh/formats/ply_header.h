@@ -1,4 +1,4 @@
-// Private: what the header of a PLY file says.
+// Private: the header of a PLY file.
 #pragma once
 
 #include <millrace/decoders/mesh/mesh_builder.h>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct PlyProperty {
   enum class Kind { int8, uint8, int16, uint16, int32, uint32, float32, float64 };
@@ -19,7 +19,7 @@ struct PlyProperty {
   Kind kind = Kind::float32;
   Kind count_kind = Kind::uint8;  // of a list
   bool list = false;
-  std::size_t offset = 0;  // within the element, where no list comes before it
+  std::size_t offset = 0;  // within the element, if no list precedes it
 };
 
 struct PlyElement {
@@ -27,7 +27,7 @@ struct PlyElement {
   std::uint64_t count = 0;
   std::vector<PlyProperty> properties;
 
-  // The property's place, or -1.
+  // The index of a property, or -1.
   int find(std::string_view wanted, bool list) const {
     auto it = std::find_if(properties.begin(), properties.end(), [&](const PlyProperty& p) {
       return p.name == wanted && p.list == list;
@@ -50,4 +50,4 @@ constexpr std::size_t bytes_of(PlyProperty::Kind kind) {
 
 Status read_ply_header(std::string_view bytes, const MeshBuilder& builder, PlyHeader& header);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// STL, binary and ascii. Many binary files start with "solid" too, so the size decides.
+// STL, binary and ascii. Many binary files start with "solid" too, so the file size decides.
 #include <millrace/decoders/byte_order.h>
 #include <millrace/decoders/mesh/formats/text_cursor.h>
 #include <millrace/decoders/mesh/mesh_builder.h>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -33,7 +33,7 @@ Status read_binary(std::string_view bytes, MeshBuilder& builder) {
   return {};
 }
 
-// Only the words "vertex" and "endloop" matter; exporters disagree about the rest.
+// Only the keywords "vertex" and "endloop" are used; exporters disagree about the rest.
 Status read_ascii(std::string_view text, MeshBuilder& builder) {
   TextCursor in(text);
   std::vector<std::int64_t> corners;
@@ -59,7 +59,7 @@ Status read_ascii(std::string_view text, MeshBuilder& builder) {
   return {};
 }
 
-// "solid" is followed by a name of any kind; what tells is the next keyword.
+// "solid" is followed by an arbitrary name, so the next keyword decides.
 bool looks_ascii(std::string_view bytes) {
   TextCursor in(bytes);
   in.skip_spaces();
@@ -84,4 +84,4 @@ Status read_stl(std::string_view bytes, MeshBuilder& builder) {
   return read_binary(bytes, builder);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,5 +1,5 @@
-// Private to the readers of text formats: a cursor over bytes that need not end with a zero, and
-// numbers read fast, exactly and without regard to the locale.
+// Private to the readers of text formats: a cursor over bytes without a terminating zero, with fast
+// and exact number parsing that is independent of the locale.
 #pragma once
 
 #include <charconv>
@@ -9,12 +9,12 @@
 #include <string_view>
 #include <system_error>
 
-namespace millrace {
+namespace millrace::detail {
 
 inline bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-// Within a line: carriage returns count as blanks, so both kinds of line end are understood.
+// Within a line: a carriage return counts as a blank, so "\r\n" ends a line too.
 inline bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
@@ -53,20 +53,21 @@ class TextCursor {
     return {start, static_cast<std::size_t>(at_ - start)};
   }
 
-  // 1 for the first line. Counted only when somebody wants to know, for a message.
+  // 1 for the first line. Counted only when it is needed for a message.
   std::size_t line_number() const {
     std::size_t lines = 1;
     for (const char* p = begin_; p < at_; ++p) lines += *p == '\n' ? 1 : 0;
     return lines;
   }
 
-  // Blanks, then a number that ends at a space. False leaves the cursor anywhere on the line.
+  // Skips blanks and reads a number that ends at a space. After false the cursor is somewhere on
+  // the line.
   bool number(double& value);
   bool integer(std::int64_t& value) {
     skip_blanks();
     return digits(value) && ends_here();
   }
-  // A signed integer that may be followed by anything.
+  // Reads a signed integer; any character may follow it.
   bool digits(std::int64_t& value);
 
  private:
@@ -89,8 +90,8 @@ inline bool TextCursor::digits(std::int64_t& value) {
   return true;
 }
 
-// Most numbers in files have few digits: the digits and the power of ten are then both exact in a
-// double, and one multiplication or division rounds correctly. Everything else goes to from_chars.
+// Most numbers in files have few digits: then the digits and the power of ten are both exact as
+// doubles, and one multiplication or division rounds correctly. Other numbers go to from_chars.
 inline bool TextCursor::number(double& value) {
   static constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -135,7 +136,7 @@ inline bool TextCursor::slow_number(const char* start, double& value) {
   if (problem == std::errc::invalid_argument) return false;
   at_ = stop;
   if (problem == std::errc::result_out_of_range) {
-    // Too small is zero, as every other reader has it; too large is caught later as not finite.
+    // Underflow gives zero, as in other readers; overflow is found later as not finite.
     const char* mark = start;
     while (mark != stop && *mark != 'e' && *mark != 'E') ++mark;
     const char* first = start != stop && *start == '-' ? start + 1 : start;
@@ -145,4 +146,4 @@ inline bool TextCursor::slow_number(const char* start, double& value) {
   return ends_here();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

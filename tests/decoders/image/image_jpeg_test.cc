@@ -13,6 +13,9 @@
 #include <gtest/gtest.h>
 
 namespace millrace {
+
+using namespace detail;
+
 namespace {
 
 constexpr std::pair<int, int> samplings[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}};

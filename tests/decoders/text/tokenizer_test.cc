@@ -122,6 +122,7 @@ TEST(Tokenizer, BpeGivesTheIdsOfAnIndependentReferenceOverClipsMerges) {
 }
 
 TEST(Tokenizer, UnicodeTablesEqualPythons) {
+  using namespace detail;
   std::istringstream expected(
       run_python("import unicodedata as u\n"
                  "print(u.unidata_version)\n"

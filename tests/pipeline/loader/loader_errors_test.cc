@@ -255,6 +255,20 @@ TEST(Ledger, ReadsWhatTheOtherRanksFound) {
   EXPECT_EQ(loader.ledger().size(), 20);
 }
 
+TEST(Ledger, OfRankOneHasTheRankInItsNameOnce) {
+  TemporaryFolder folder;
+  CapturedLog log;
+  LoaderOptions options{.batch_size = 8, .threads = 2, .rank = 1, .world = 2};
+  options.errors.ledger = folder / "errors.jsonl";
+  Loader loader(with_bad_samples(400), options);
+  fingerprints(loader);
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    files.push_back(entry.path().filename().string());
+  }
+  EXPECT_EQ(files, std::vector<std::string>{"errors.rank1.jsonl"});
+}
+
 TEST(Ledger, SaysWhereItCannotBeWritten) {
   LoaderOptions options{.batch_size = 8};
   options.errors.ledger = "/proc/nowhere/errors.jsonl";

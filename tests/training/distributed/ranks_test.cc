@@ -166,6 +166,17 @@ TEST_P(TrainRanks, GoOnWithAnotherNumberOfRanks) {
   expect_same("alone", "ranks", 7);
 }
 
+TEST_P(RankFaults, EveryRankKeepsItsOwnLedger) {
+  run(2, arguments("ranks", 2, 1));
+  std::vector<std::string> ledgers;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "ranks")) {
+    std::string name = entry.path().filename().string();
+    if (name.starts_with("errors")) ledgers.push_back(name);
+  }
+  std::ranges::sort(ledgers);
+  EXPECT_EQ(ledgers, (std::vector<std::string>{"errors.jsonl", "errors.rank1.jsonl"}));
+}
+
 TEST_P(RankFaults, EndWhenOneIsKilledAndSayWhichAndWhy) {
   std::vector<ChildProgram> ranks = start(3, arguments("results", 1'000'000, 1));
   wait_for_step("results", 5);

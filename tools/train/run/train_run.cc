@@ -49,10 +49,6 @@ Subset share_of(const AnyDataset& valid, const TrainOptions& o, const Place& pla
   return Subset(valid, std::move(indices));
 }
 
-std::string ledger_name(int rank) {
-  return rank == 0 ? "errors.jsonl" : c10::str("errors.rank", rank, ".jsonl");
-}
-
 LoaderOptions for_training(const TrainOptions& o, const Place& place, LoaderOptions options) {
   options.batch_size = o.batch_size;
   options.shuffle = true;
@@ -65,7 +61,8 @@ LoaderOptions for_training(const TrainOptions& o, const Place& place, LoaderOpti
   options.errors.fail = o.on_error == "fail";
   options.errors.max_fraction = o.max_error_share;
   options.errors.max_name = "--max-error-share";
-  options.errors.ledger = std::filesystem::path(o.results_folder) / ledger_name(place.rank());
+  options.errors.ledger =
+      std::filesystem::path(o.results_folder) / "errors.jsonl";  // the loader adds the rank
   // Where a resumed run really goes on is in its checkpoint; here it keeps the ledger.
   if (o.resume) options.position = Position{.seed = o.seed};
   return options;

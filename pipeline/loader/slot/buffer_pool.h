@@ -1,11 +1,11 @@
-// Private to the loader: memory for batches, reused. Pinned memory takes milliseconds to get, and
-// fresh plain memory costs a page fault every 4 KiB, so a buffer that a consumer kept for a while
-// comes back here.
+// Private to the loader: a pool of buffers for batches. Pinned memory takes milliseconds to
+// allocate, and new plain memory costs a page fault every 4 KiB, so a buffer that the consumer has
+// released is used again.
 //
 // Note [device memory comes back with a fence]
-// When the last handle of a device buffer goes, kernels that read it may still be queued. So the
-// pool records a fence on the consumer's stream at that moment, and whoever takes the buffer next
-// lets his copy wait for it.
+// When the last handle of a device buffer is destroyed, kernels that read it may still be queued.
+// So the pool records a fence on the consumer's stream at that moment, and the next copy into the
+// buffer waits for the fence.
 #pragma once
 
 #include <millrace/pipeline/data/buffer.h>
@@ -18,11 +18,12 @@
 #include <utility>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class BufferPool {
  public:
-  // `fence` tells when a buffer that comes back now may be written again; null: at once.
+  // `fence` is called when a buffer comes back; the buffer may be written again when the returned
+  // fence is done, or at once if it is null.
   explicit BufferPool(std::function<Buffer(std::size_t)> allocate,
                       std::function<FencePtr()> fence = {})
       : state_(std::make_shared<State>()) {
@@ -31,10 +32,10 @@ class BufferPool {
   }
 
   struct Taken {
-    Buffer buffer;  // at least as large as asked for
+    Buffer buffer;  // at least as large as requested
     FencePtr after;
   };
-  // May be called from any thread; the buffer may outlive the pool.
+  // Thread-safe. The buffer may outlive the pool.
   Taken take(std::size_t bytes) {
     Taken found = state_->find(bytes);
     if (found.buffer.data() == nullptr) found.buffer = state_->allocate(bytes > 0 ? bytes : 1);
@@ -55,7 +56,7 @@ class BufferPool {
     std::mutex mutex;
     std::vector<Taken> idle;
 
-    // The smallest that is large enough, unless it is so large that it would be wasted.
+    // The smallest buffer that is large enough, but not more than twice as large as needed.
     Taken find(std::size_t bytes) {
       std::lock_guard lock(mutex);
       auto best = idle.end();
@@ -79,4 +80,4 @@ class BufferPool {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

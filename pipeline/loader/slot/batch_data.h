@@ -1,10 +1,11 @@
-// Private to the loader: what a Batch shows, as the slot fills it.
+// Private to the loader: the content of a Batch. A slot fills it, the consumer reads it.
 #pragma once
 
 #include <millrace/pipeline/data/array.h>
 #include <millrace/pipeline/data/schema.h>
 #include <millrace/pipeline/device/device.h>
 #include <millrace/pipeline/loader/ledger.h>
+#include <millrace/pipeline/loader/slot/field_plan.h>
 #include <millrace/pipeline/order/sampler.h>
 
 #include <atomic>
@@ -12,43 +13,41 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
-// The stream that the consumer last waited on, if it did: its work reads our device memory.
+// The stream passed to the last Batch::wait_on(). Work queued on it reads the loader's device
+// memory.
 struct ConsumerStream {
   std::atomic<void*> stream{nullptr};
   std::atomic<bool> used{false};
 
-  // Done when all that reads device memory now is done; null if nothing does.
+  // A fence that is done when the work queued now is done; null if no stream has been used.
   FencePtr record(Device& device) const {
     return used.load() ? device.record(stream.load()) : nullptr;
   }
 };
 
-// How a field is shown: as declared, collated from samples of several shapes, or one by one.
-enum class FieldForm { stacked, collated, list };
-
 struct BatchData {
   const Schema* schema = nullptr;
   Step step;
-  std::int64_t rows = 0;     // step.rows, without those that were dropped
-  std::int64_t wrapped = 0;  // step.wrapped, likewise
-  // Of the fields that were collated from samples of several shapes, and what of them is padding.
+  std::int64_t rows = 0;     // step.rows without dropped rows
+  std::int64_t wrapped = 0;  // step.wrapped without dropped rows
+  // Size of the fields collated from samples of several shapes, and of the padding in them.
   std::int64_t collated_bytes = 0, padding_bytes = 0;
   std::vector<std::int64_t> indices;
   std::vector<BadSample> dropped;
   std::vector<FieldForm> forms;
-  // By field; empty where a field has no such form.
+  // By field; empty for a field of another form.
   std::vector<Array> arrays;
   std::vector<Array> lengths;
   std::vector<std::vector<Array>> lists;
   std::vector<std::vector<std::string_view>> texts;
-  // On a device: when the data is there, and what the consumer reads it on.
+  // With a device: `ready` is done when the data has been copied to it.
   Device* device = nullptr;
   FencePtr ready;
   ConsumerStream* consumer = nullptr;
 
-  // Lets go of all memory that the consumer could have kept.
+  // Releases everything that refers to memory of the batch.
   void clear() {
     for (auto& array : arrays) array = Array();
     for (auto& array : lengths) array = Array();
@@ -60,4 +59,4 @@ struct BatchData {
   }
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail
