@@ -1,9 +1,9 @@
 """Trains the same model on the same files with our trainer and with the Python trainer, alternately, each run in a
 new process. Prints a table: steps per second, time by phase, peak memory.
 
-usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3]
-                [--only tiny small video mulan mesh_autoencoder mesh_transformer nuwa nuwa_tokens]
-                [--pictures FOLDER] [--clips FOLDER] [--sounds FOLDER] [--meshes FOLDER]      meshes: OBJ files
+usage: train.py train --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3]
+                      [--only tiny small video mulan mesh_autoencoder mesh_transformer nuwa nuwa_tokens]
+                      [--pictures FOLDER] [--clips FOLDER] [--sounds FOLDER] [--meshes FOLDER]      meshes: OBJ files
 """
 import argparse
 import json
