@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Measures Millrace beside its peers: builds the programs, installs the peers into environments of
-# their own, gathers real media, runs everything interleaved, and prints a table. Safe to run again.
+# Benchmarks Millrace against its peers: builds the programs, installs the peers into virtual
+# environments, downloads real media, runs all in interleaved rounds, and prints a table. Safe to run
+# again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tools/dev/phases.sh
@@ -14,21 +15,21 @@ usage() {
 usage: tools/bench.sh decode|tokens|preprocess [--rounds N] [--only WORKLOAD...] [--peers PEER...] [--out DIR]
        tools/bench.sh train [--rounds N] [--only MODEL...] [--pictures FOLDER] [--clips FOLDER] [--out DIR]
 
-  decode      files to batches: images, clips, gifs, audio, meshes
-  tokens      random rows of a 1.6 GB token cache to batches, .npy and Arrow
-  preprocess  a folder of 500 JPEG files to one .npy: whole programs
-  train       our trainers beside those in Python, on the CPU; MODEL is one of tiny small (VQGAN) video mulan ...:
+  decode      decoding files to batches: images, clips, gifs, audio, meshes
+  tokens      random rows of a 1.6 GB token cache (.npy and Arrow) to batches
+  preprocess  a folder of 500 JPEG files to one .npy file, timed as whole programs
+  train       our trainers against the Python trainers, on the CPU; MODEL is one of tiny small (VQGAN) video mulan ...:
               see tools/bench/trainers/train.py
 
-  --rounds N  interleaved rounds, 3 by default; medians are reported
-  --only ...  some workloads, e.g. --only clips gifs
-  --peers ... some peers, e.g. --peers torchvision spdl
-  --pictures, --clips  other folders of JPEGs and of mp4 files to train on
-  --out DIR   where results.md, results.json, results.jsonl and results.png (train: train.md) go (build/bench-results)
+  --rounds N  number of interleaved rounds (default 3); the result is the median
+  --only ...  run only these workloads, e.g. --only clips gifs
+  --peers ... run only these peers, e.g. --peers torchvision spdl
+  --pictures, --clips  folders of JPEG and mp4 files to train on, instead of the downloaded media
+  --out DIR   folder for results.md, results.json, results.jsonl and results.png, or train.md (default build/bench-results)
 
-The first run fetches about 0.7 GB of media and 5 GB of peers into .deps/bench (or $MILLRACE_BENCH).
-Leave the machine alone while it measures: what other programs took is shown in every line, and a
-round in which that was more than a fifth of a core does not count where there is a quiet one.
+The first run downloads about 0.7 GB of media and 5 GB of peers into .deps/bench (or $MILLRACE_BENCH).
+Do not use the machine during the measurement. Every line shows the CPU use of other programs; a round
+in which they used more than a fifth of a core is discarded if there is an undisturbed round.
 TEXT
 }
 
@@ -38,7 +39,7 @@ case ${1:-} in
   *) usage >&2 && exit 2 ;;
 esac
 
-# environment NAME PACKAGES...: a virtual environment with exactly these, pinned.
+# environment NAME PACKAGES...: creates a virtual environment with exactly these pinned packages.
 environment() {
   local target=$work/$1 wanted
   shift
@@ -53,7 +54,7 @@ environment() {
 
 install_peers() {
   environment torch "${PEERS_TORCH[@]}"
-  # Its own requirements ask for a torch that is not out; it runs with this one.
+  # torchaudio requires a torch version that is not released; it runs with this one.
   [ -d "$(echo "$work"/torch/lib/python3*/site-packages/torchaudio)" ] \
     || "$work/torch/bin/pip" install --quiet --disable-pip-version-check --no-deps "$PEER_TORCHAUDIO"
   environment dali "${PEERS_DALI[@]}"
@@ -62,7 +63,7 @@ install_peers() {
 
 install_trainers() {
   environment trainers -r tests/parity/requirements.txt
-  # One of its own requirements cannot be imported on this Python; nothing here calls it.
+  # One of musiclm-pytorch's requirements cannot be imported with this Python; nothing here needs it.
   [ -d "$(echo "$work"/trainers/lib/python3*/site-packages/musiclm_pytorch)" ] \
     || "$work/trainers/bin/pip" install --quiet --disable-pip-version-check --no-deps "$PEER_MUSICLM"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Searches for inputs that crash a decoder: builds tests/fuzz with clang's libFuzzer, runs the
-# targets a few at a time and prints what came of it.
+# Searches for inputs that crash a decoder: builds tests/fuzz with clang's libFuzzer, runs JOBS targets
+# in parallel and prints a table of the results.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -9,11 +9,11 @@ usage() {
   cat <<'TEXT'
 usage: [JOBS=N] tools/fuzz.sh MINUTES [TARGET...]
 
-Runs all targets of tests/fuzz, or those named (obj ply ...), for MINUTES in total, JOBS at a time
-(two if not told).
-What crashes is kept in build/fuzz/crashes/TARGET: once the decoder is mended, copy the file to
-tests/fuzz/regressions/TARGET, where every test run replays it. The corpus that grows in
-build/fuzz/corpus is used again by the next run. Exit code 1 if anything crashed.
+Runs all targets of tests/fuzz, or the named ones (obj ply ...), for MINUTES in total, with JOBS
+targets in parallel (default 2).
+Inputs that crash are kept in build/fuzz/crashes/TARGET. After the decoder is fixed, copy the file to
+tests/fuzz/regressions/TARGET, where every test run replays it. The corpus in build/fuzz/corpus grows
+from run to run. The exit code is 1 if a target crashed.
 
   tools/fuzz.sh 30
   tools/fuzz.sh 5 gltf ply
@@ -50,7 +50,7 @@ run_target() {
   mkdir -p "$work/corpus/$target" "$work/crashes/$target" "$work/seeds/$target" "$work/logs"
   [ -f "tests/fuzz/dictionaries/$target.dict" ] && options+=("-dict=tests/fuzz/dictionaries/$target.dict")
   [ -d "tests/fuzz/regressions/$target" ] && options+=("tests/fuzz/regressions/$target")
-  # One slow input, one that needs much memory and one that leaks count as crashes.
+  # Slow inputs, inputs that need much memory and leaks count as crashes.
   nice -n 5 "$work/bin/fuzz_$target" "$work/corpus/$target" "$work/seeds/$target" "${options[@]}" \
     "-max_total_time=$2" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
     "-artifact_prefix=$work/crashes/$target/" >"$work/logs/$target.log" 2>&1 || true
@@ -66,7 +66,7 @@ for target in "${targets[@]}"; do
   coverage=$(sed -n 's/.* cov: \([0-9]*\).*/\1/p' "$log" | tail -n 1)
   crashes=$(find "build/fuzz/crashes/$target" -type f ! -name 'slow-unit-*' | wc -l)
   [ "$crashes" -eq 0 ] || failed=1
-  # A target that could not even start has no statistics.
+  # A target that failed to start has no statistics.
   [ -n "$executions" ] || { executions=none; failed=1; }
   printf '| %s | %s | %s | %s |\n' "$target" "$executions" "${coverage:-0}" "$crashes"
 done

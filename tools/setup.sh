@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings every dependency of Millrace onto a Debian 12 machine. Safe to run again: what is there
-# is left alone, and a second run takes about a second. Versions are pinned in tools/dev/versions.sh.
+# Installs all dependencies of Millrace on a Debian 12 machine. Safe to run again: it skips what is
+# already installed, which takes about a second. Versions are pinned in tools/dev/versions.sh.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,20 +13,20 @@ usage() {
   cat <<'TEXT'
 usage: tools/setup.sh [--cpu | --cuda] [--no-torch] [--deps DIR]
 
-Installs Debian packages with apt-get, and unpacks LibTorch, Arrow C++, Taskflow and Gloo's headers into .deps/
-without touching the system's package sources.
+Installs Debian packages with apt-get, and unpacks LibTorch, Arrow C++, Taskflow and Gloo's headers into .deps/.
+It does not change the system's package sources.
 
-  --cpu       torch without its CUDA wheels (the default where neither toolkit nor driver is found)
-  --cuda      torch with all its CUDA wheels (the default where a CUDA toolkit or a driver is found)
-  --no-torch  only what the torch-free half needs (build it with -DMILLRACE_TRAINING=OFF)
-  --deps DIR  put the dependencies there instead of .deps/ (or set MILLRACE_DEPS)
+  --cpu       install torch without its CUDA wheels (default if neither CUDA toolkit nor driver is found)
+  --cuda      install torch with all its CUDA wheels (default if a CUDA toolkit or a driver is found)
+  --no-torch  install only the dependencies of the torch-free half (build it with -DMILLRACE_TRAINING=OFF)
+  --deps DIR  folder for the dependencies (default .deps/, or the environment variable MILLRACE_DEPS)
 
-To bring your own, skip this script and give CMake the places:
-  -DTorch_DIR=...    the torch folder (holds include/ and lib/)
+To use your own dependencies, skip this script and pass their locations to CMake:
+  -DTorch_DIR=...    the torch folder (contains include/ and lib/)
   -DArrow_ROOT=...   a folder with Arrow's include/ and lib/
   -DTaskflow_DIR=... the folder of TaskflowConfig.cmake
-  -DMILLRACE_GLOO_INCLUDE_DIR=... the folder that holds gloo/context.h
-  -DCMAKE_PREFIX_PATH=... for everything else
+  -DMILLRACE_GLOO_INCLUDE_DIR=... the folder that contains gloo/context.h
+  -DCMAKE_PREFIX_PATH=... prefixes of all other dependencies
 TEXT
 }
 
@@ -65,18 +65,18 @@ install_debian_packages() {
   done
   [ ${#missing[@]} -eq 0 ] && { say "Debian packages: all ${#DEBIAN_PACKAGES[@]} present"; return; }
   if [ "$(id -u)" -ne 0 ]; then
-    die "these Debian packages are missing, and installing them needs root:
+    die "Debian packages are missing, and installing them needs root. Run
   sudo apt-get install --no-install-recommends ${missing[*]}
-then run tools/setup.sh again"
+and then tools/setup.sh again"
   fi
   say "Debian packages: installing ${missing[*]}"
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$deps/apt.log" 2>&1 \
-    || { tail -n 20 "$deps/apt.log" >&2; die "apt-get install failed (whole log: $deps/apt.log)"; }
+    || { tail -n 20 "$deps/apt.log" >&2; die "apt-get install failed (full log: $deps/apt.log)"; }
 }
 
-# Asks apt for the mirrors it already uses and takes one package of another suite from the first
-# that has it, with a private list, private indexes and the system's own archive keys.
+# Downloads one package of another suite from the first of apt's configured mirrors that has it. Uses
+# a private source list and private indexes, but the system's archive keys.
 install_taskflow() {
   local target=$deps/taskflow
   if [ "$(cat "$target/.version" 2>/dev/null)" = "$TASKFLOW_VERSION" ]; then
@@ -108,7 +108,7 @@ Unpack Taskflow $TASKFLOW_VERSION yourself and give CMake -DTaskflow_DIR=<folder
   say "Taskflow: $TASKFLOW_VERSION unpacked"
 }
 
-# Headers alone, from the suite that apt already knows.
+# Unpacks only the headers, from the suite that apt is configured for.
 install_gloo_headers() {
   local target=$deps/gloo
   if [ -e "$target/usr/include/gloo/context.h" ]; then
@@ -121,8 +121,8 @@ install_gloo_headers() {
   (cd "$work" && { apt-get download "$GLOO_PACKAGE" >log 2>&1 \
     || { apt-get update -qq >log 2>&1; apt-get download "$GLOO_PACKAGE" >>log 2>&1; }; }) \
     || { tail -n 5 "$work/log" >&2
-      die "apt cannot get $GLOO_PACKAGE. Unpack it yourself and give CMake
--DMILLRACE_GLOO_INCLUDE_DIR=<the folder that holds gloo/context.h>"; }
+      die "apt cannot download $GLOO_PACKAGE. Unpack it yourself and give CMake
+-DMILLRACE_GLOO_INCLUDE_DIR=<the folder that contains gloo/context.h>"; }
   dpkg-deb -x "$work"/*.deb "$target.new"
   rm -rf "$target.new/usr/lib" "$target.new/usr/share"
   mv "$target.new" "$target"
@@ -144,14 +144,14 @@ install_python_packages() {
   [ -x "$python" ] || python=python3
   say "LibTorch and Arrow: installing ${#wanted[@]} wheels into a virtual environment (CUDA wheels: $cuda)"
   "$python" -m venv "$venv"
-  # Every package is named and pinned above, so pip needs no resolver; --no-deps is also what
-  # leaves the CUDA wheels out of a CPU-only set-up.
+  # Every package is pinned in versions.sh, so pip need not resolve dependencies. --no-deps also keeps
+  # the CUDA wheels out of a CPU-only set-up.
   "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps "${wanted[@]}"
   printf '%s' "$stamp" >"$venv/.installed"
 }
 
-# Stable names for what hides inside wheels: .deps/libtorch and .deps/arrow look like ordinary
-# prefixes, so nothing that is linked carries a Python path.
+# Links the libraries inside the wheels to stable names: .deps/libtorch and .deps/arrow look like
+# ordinary prefixes, so that linked programs do not contain a Python path.
 link_prefixes() {
   local site library
   site=$(echo "$deps"/venv/lib/python3*/site-packages)
@@ -172,7 +172,7 @@ if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
 else
   say "no apt-get here. Install the equivalents of these Debian 12 packages:"
   say "  ${DEBIAN_PACKAGES[*]}"
-  say "and Taskflow $TASKFLOW_VERSION, given to CMake with -DTaskflow_DIR=..."
+  say "and Taskflow $TASKFLOW_VERSION (give CMake its folder with -DTaskflow_DIR=...)"
   command -v python3 >/dev/null || die "python3 with venv is needed for LibTorch and Arrow"
 fi
 install_python_packages

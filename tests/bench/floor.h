@@ -1,5 +1,5 @@
-// What a library can do when nothing is around it: threads that take the next file until a number
-// of passes is over. The loader cannot be faster than this; how near it comes is what is asked.
+// Measures a decoding library without a loader: threads take the next file until all passes are
+// done. The loader cannot be faster; the benchmark shows how close it comes.
 #pragma once
 
 #include "tools/bench/bench_measure.h"
@@ -25,8 +25,9 @@ inline std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// `make_worker` gives each thread its own state as a function of an item's number. One pass warms
-// up. Where an item is a whole batch, `weight` is how many it counts for.
+// Each thread calls `make_worker` once and the returned function for each item index. The first
+// pass is warm-up and not measured. `weight`: number of items to count for one call, e.g. a batch
+// size.
 inline void measure_floor(const Measurement& what, std::int64_t items,
                           const std::function<std::function<void(std::int64_t)>()>& make_worker,
                           std::int64_t weight = 1) {

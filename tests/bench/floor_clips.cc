@@ -1,6 +1,6 @@
-// The FFmpeg libraries alone: open, decode the first 17 frames with one thread, and with `scale`
-// also bring the centre square to 128 x 128 RGB. usage: floor_clips decode|scale THREADS PASSES
-// LIST
+// The FFmpeg libraries alone: opens a file and decodes its first 17 frames with one thread; `scale`
+// also scales the centre square to 128 x 128 RGB.
+// usage: floor_clips decode|scale THREADS PASSES LIST
 #include "floor.h"
 
 #include <cstdio>
@@ -39,7 +39,7 @@ struct Worker {
     sws_scale(scaler, from, frame.linesize, 0, square, to, stride);
   }
 
-  // The next packet of the stream goes to the decoder; at the end of the file, the end does.
+  // Sends the stream's next packet to the decoder, or starts draining at the end of the file.
   static void feed(AVFormatContext* file, int stream, AVCodecContext* decoder, AVPacket* packet) {
     while (av_read_frame(file, packet) >= 0) {
       bool ours = packet->stream_index == stream;

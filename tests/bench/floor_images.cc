@@ -1,5 +1,5 @@
-// libjpeg-turbo alone: files in memory, decoded to RGB, whole or at the smallest DCT scale whose
-// shorter side is still 256. usage: floor_images full|scaled THREADS PASSES LIST
+// libjpeg-turbo alone: decodes files in memory to RGB, at full size or at the smallest DCT scale
+// whose shorter side is at least 256. usage: floor_images full|scaled THREADS PASSES LIST
 #include "floor.h"
 
 #include <cstdio>
@@ -24,7 +24,7 @@ std::vector<std::vector<unsigned char>> contents_of(const std::vector<std::strin
 void decode(const std::vector<unsigned char>& file, bool scaled, std::vector<unsigned char>& row) {
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
-  jpeg.err = jpeg_std_error(&errors);  // ends the program on an error: the corpus has none
+  jpeg.err = jpeg_std_error(&errors);  // exits on an error; the corpus has no damaged file
   jpeg_create_decompress(&jpeg);
   jpeg_mem_src(&jpeg, file.data(), file.size());
   jpeg_read_header(&jpeg, TRUE);

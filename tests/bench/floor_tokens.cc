@@ -1,5 +1,5 @@
-// Threads that copy random rows of a mapped file into batches, and nothing else: what a loader of
-// tokens can reach. usage: floor_tokens gather THREADS PASSES FILE   (raw int64 rows of 1024)
+// Threads that only copy random rows of a memory-mapped file into batches: the upper limit for a
+// token loader. usage: floor_tokens gather THREADS PASSES FILE   (raw int64 rows of 1024)
 #include "floor.h"
 
 #include <cstdio>
@@ -36,7 +36,7 @@ int main(int count, char** arguments) {
   }
   const auto* rows = static_cast<const std::byte*>(map);
   std::uint64_t number = bytes / row_bytes;
-  // An item of the measurement is a batch, so that counting them costs nothing.
+  // One call copies a whole batch, so that the shared counter costs nothing.
   millrace::measure_floor(
       {.workload = "tokens",
        .peer = "gather in C",

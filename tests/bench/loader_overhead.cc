@@ -1,4 +1,4 @@
-// What the loader itself costs: samples that do nothing, in batches of 32.
+// The overhead of the loader itself: empty samples in batches of 32.
 #include <millrace/pipeline/base/log.h>
 #include <millrace/pipeline/loader/loader.h>
 
@@ -26,7 +26,7 @@ class Empty : public Dataset {
   Schema schema_{{.name = "x", .dtype = DType::int64, .shape = {}}};
 };
 
-// Must show: under 1 us a sample on 2 cores.
+// Requirement: less than 1 us per sample on 2 cores.
 void EmptySamples(benchmark::State& state) {
   constexpr std::int64_t samples = 1'000'000;
   Loader loader(Empty(samples), {.batch_size = 32, .shuffle = true, .threads = 2});
@@ -42,7 +42,7 @@ void EmptySamples(benchmark::State& state) {
 }
 BENCHMARK(EmptySamples)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// Must show: 10^9 virtual samples, shuffled, start in under 10 ms and under 10 MB.
+// Requirement: a shuffled loader over 10^9 samples starts in less than 10 ms and 10 MB.
 void StartOfABillion(benchmark::State& state) {
   auto memory_kb = [] {
     rusage usage{};

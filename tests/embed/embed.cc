@@ -1,4 +1,4 @@
-// Sums what a loader gives, on an executor that the program uses for its own work as well.
+// Sums the rows of a loader that runs on the program's own executor, beside other tasks.
 #include <millrace/datasets/compose/generated.h>
 #include <millrace/pipeline/data/subset.h>
 #include <millrace/pipeline/loader/loader.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the torch-free half into a fresh prefix, builds tests/embed against it, runs it, and
-# looks at what it links. Usage: run.sh SOURCE_DIR BUILD_DIR WORK_DIR
+# Installs the torch-free half into an empty prefix, builds tests/embed against it, runs it, and
+# checks which libraries it links. Usage: run.sh SOURCE_DIR BUILD_DIR WORK_DIR
 set -euo pipefail
 source_dir=$1 build_dir=$2 work=$3
 rm -rf "$work"
@@ -16,7 +16,7 @@ if grep -iE 'torch|c10|python' "$work/ldd.txt"; then
   exit 1
 fi
 if grep -rn "$source_dir/pipeline" "$work/prefix/lib/cmake" 2>/dev/null; then
-  echo "the installed package points back into the source tree"
+  echo "the installed package refers to the source tree"
   exit 1
 fi
 echo "1 passed, 0 failed"

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Gathers public media for decode_files: one folder per package, unpacked and not installed.
+# Downloads public media for decode_files: one folder per package, unpacked but not installed.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: gather_sets.sh FOLDER
 
-Downloads Debian packages and Python source packages that hold media, many of them broken on
-purpose, and unpacks each into a folder of its own under FOLDER. Safe to run again: what is there
-is left. Then:
+Downloads Debian packages and Python source packages that contain media, many of them damaged on
+purpose, and unpacks each into its own folder under FOLDER. Safe to run again: existing folders are
+kept. Then run:
 
   build/asan/bin/decode_files --list FOLDER/*
 
-Sets that are no packages are added by hand: any folder under FOLDER is a set. README.md beside
-this script lists those that were tried.
+Add other media by hand: every folder under FOLDER is a set. README.md beside this script lists the
+sets that have been tested.
 TEXT
 }
 

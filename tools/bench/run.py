@@ -1,5 +1,6 @@
-"""Runs Millrace, the peers and the floors on the same files, interleaved, several rounds, every
-measurement a fresh process, and writes results.jsonl (every line), results.json, results.md and results.png.
+"""Runs Millrace, the peers and the floors (libraries without a loader) on the same files, in several
+interleaved rounds, each measurement in a new process. Writes results.jsonl (every measurement),
+results.json, results.md and results.png.
 
 usage: run.py decode|tokens|preprocess --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3] [--only images clips] [--peers NAME...]
 """
@@ -15,7 +16,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# What each workload runs: (name, workers) of peers, in which environment; floors; our own programs.
+# For each workload: (name, workers) of the peers, the floors, and Millrace's own programs.
 WORKLOADS = {
     "images": {
         "files": "jpeg", "stride": 2, "passes": 2,
@@ -71,7 +72,7 @@ WORKLOADS |= {
 }
 GROUPS = {"decode": ["images", "clips", "gifs", "audio", "meshes"], "tokens": ["tokens"],
           "preprocess": ["preprocess"]}
-ENVIRONMENT_OF = {"dali": "dali", "tf.data": "tensorflow"}  # the others share one
+ENVIRONMENT_OF = {"dali": "dali", "tf.data": "tensorflow"}  # the other peers share one environment
 WORKERS = 2  # threads of our own programs and of the floors
 
 
@@ -87,7 +88,7 @@ class Bench:
         return self.work / ENVIRONMENT_OF.get(peer, "torch") / "bin" / "python"
 
     def list_of(self, name):
-        """A file with the workload's paths; where peers cannot read all files, those that all can."""
+        """A file with the workload's paths; with "readable" only those that all peers can read."""
         spec, path = WORKLOADS[name], self.work / f"{name}.txt"
         if "made" in spec:
             path.write_text(f"{self.make_tokens(self.work / spec['made'])}\n")
@@ -105,7 +106,7 @@ class Bench:
         return path
 
     def make_tokens(self, path, rows=200000):
-        """Raw rows, and of the same our own two caches."""
+        """Raw rows, and two caches of Millrace with the same rows."""
         if not path.exists():
             code = ("import numpy, sys\nmake = numpy.random.default_rng(0)\nwith open(sys.argv[1] + '.new', 'wb') as file:\n"
                     " for _ in range(0, int(sys.argv[2]), 10000): file.write(make.integers(0, 50257, (10000, 1024)).tobytes())")
@@ -134,7 +135,7 @@ class Bench:
                    "--files", files]
 
     def measure(self, workload, command, number):
-        """One process, one line. A command that fails is told once and left out of the later rounds."""
+        """Runs one measurement in a process. A command that fails is reported once and skipped in later rounds."""
         key = " ".join(map(str, command))
         if key in self.dead:
             return
@@ -168,7 +169,7 @@ class Bench:
 
 
 def wait_for_quiet(limit_seconds=10):
-    """Until others leave the machine alone, but not for ever: what they took is in every line."""
+    """Waits until other programs use little CPU, but not forever: every measurement records their CPU use."""
 
     def busy():
         ticks = [int(field) for field in open("/proc/stat").readline().split()[1:9]]
@@ -183,7 +184,7 @@ def wait_for_quiet(limit_seconds=10):
 
 
 def summary(path):
-    """Medians by workload, peer and workers; disturbed rounds count only where there is no clean one."""
+    """Medians by workload, peer and number of workers; disturbed rounds count only if there is no clean one."""
     rounds = {}
     for line in path.read_text().splitlines():
         record = json.loads(line)

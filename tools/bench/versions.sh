@@ -1,4 +1,4 @@
-# The peers that tools/bench.sh measures Millrace beside, pinned. Sourced; nothing here runs.
+# Pinned versions of the peers that tools/bench.sh measures. Only sourced; runs no commands.
 # shellcheck shell=bash disable=SC2034
 PEERS_TORCH=(
   torch==2.13.0 torchvision==0.28.0 torchcodec==0.17.0 numpy==2.4.6 pillow==13.0.0

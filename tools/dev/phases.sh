@@ -1,4 +1,4 @@
-# Sourced by quickstart.sh and test.sh: runs a phase, prints what it does and how long it took.
+# Sourced by quickstart.sh, test.sh and bench.sh: runs a phase and prints its name and duration.
 # shellcheck shell=bash
 phases_started=$SECONDS
 phase_summary=()
@@ -14,7 +14,7 @@ phase() { # phase "what it does" command...
   phase_summary+=("$(printf '%5d s  %s' $((SECONDS - started)) "$what")")
 }
 
-# A build prints little when all goes well, and everything when it does not.
+# Prints a short summary if the build succeeds, and the whole log if it fails.
 build() { # build PRESET [ARGUMENT OF CMAKE...]
   local log
   log=$(mktemp)

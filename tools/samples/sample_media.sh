@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A small folder of real media to try things on: photos, clips, sounds and meshes that Debian packages
-# carry, and GIFs cut from the clips with a caption each. Packages are downloaded (50 MB, once) and
-# unpacked, not installed. Where there is no network, pictures and sounds are generated instead.
+# Makes a small folder of sample media: photos, clips, sounds and meshes from Debian packages, and GIFs
+# with captions, cut from the clips. Packages are downloaded once (50 MB) and unpacked, not installed.
+# Without a network, simple media are generated instead.
 # usage: tools/samples/sample_media.sh FOLDER
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -11,7 +11,7 @@ out=$1
 store=${MILLRACE_DEPS:-$root/.deps}/sample-media
 mkdir -p "$store" "$out"/{pictures,clips,gifs,sounds,meshes}
 
-fetch() { # fetch PACKAGE -> its files in $store/PACKAGE
+fetch() { # fetch PACKAGE: unpacks the package into $store/PACKAGE
   [ -e "$store/$1/.done" ] && return
   local work=$store/$1.deb
   rm -rf "$work" && mkdir -p "$work"
@@ -21,13 +21,13 @@ fetch() { # fetch PACKAGE -> its files in $store/PACKAGE
   touch "$store/$1/.done"
 }
 
-copy() { # copy KIND LIMIT PATTERN PACKAGE: the first files of the package, sorted by name
+copy() { # copy KIND LIMIT PATTERN PACKAGE: copies the first LIMIT files of the package, sorted by name
   local kind=$1 limit=$2 pattern=$3 package=$4
   find "$store/$package" -type f -iname "$pattern" -size +8k -size -4000k | sort | head -n "$limit" \
     | while IFS= read -r file; do cp -n "$file" "$out/$kind/"; done
 }
 
-generate() { # what can be made without a network
+generate() { # media that need no network
   local i
   echo "sample media: no packages can be downloaded; generating simple media instead"
   for i in $(seq 1 24); do
@@ -71,7 +71,7 @@ if [ ! -e "$out/.done" ]; then
     ffmpeg -nostdin -v error -y -i "$clip" -t 2 -vf "fps=10,scale=96:-2" "$out/gifs/$name.gif"
     echo "a clip called $name" | tr '_-' '  ' >"$out/gifs/$name.txt"
   done
-  # What every collection has: a file that is none, and a picture that was cut off.
+  # Two damaged files, as in every real collection: one that is no picture and one that is truncated.
   echo "not a picture" >"$out/pictures/broken.jpg"
   first=$(find "$out/pictures" -name '*.jpg' -size +8k | sort | head -n 1)
   head -c 4000 "$first" >"$out/pictures/truncated.jpg"

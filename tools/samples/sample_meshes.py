@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes meshes to train on where there are none: tables, chairs, stairs, lamps, cups and so on, each
-unlike the others, with a caption beside it. The same arguments give the same files.
+"""Generates meshes to train on: tables, chairs, stairs, lamps, cups and others, all different, each with
+a caption file. The same arguments give the same files.
 
 usage: tools/samples/sample_meshes.py FOLDER [--count 120] [--seed 1] [--max-faces 400] [--kinds chair cup]
 """
@@ -20,12 +20,12 @@ class Mesh:
         self.faces += [tuple(start + corner for corner in face) for face in faces]
 
     def box(self, x, y, z, width, height, depth):
-        """Stands on (x, y, z), which is the middle of its lower side."""
+        """A box; (x, y, z) is the centre of its lower side."""
         w, d = width / 2, depth / 2
         self.prism([(x - w, z - d), (x + w, z - d), (x + w, z + d), (x - w, z + d)], y, y + height)
 
     def prism(self, outline, low, high, top=1.0, shift=(0, 0)):
-        """A convex outline in (x, z), drawn upwards; `top` scales its upper end, 0 makes a point."""
+        """Extrudes a convex outline in (x, z) upwards; `top` scales its upper end, 0 makes a point."""
         n = len(outline)
         cx, cz = sum(p[0] for p in outline) / n, sum(p[1] for p in outline) / n
         upper = [(cx + shift[0] + (x - cx) * top, cz + shift[1] + (z - cz) * top) for x, z in outline]
@@ -46,7 +46,7 @@ class Mesh:
         self.prism(circle(x, z, radius, sides), y, y + height, top)
 
     def lathe(self, profile, sides, closed=False):
-        """A line of (radius, height), upwards or around, turned about the upright axis."""
+        """A surface of revolution: a profile of (radius, height) points, turned about the vertical axis."""
         n = len(profile)
         vertices = [(x, y, z) for radius, y in profile for x, z in circle(0, 0, radius, sides)]
         faces = []
@@ -61,7 +61,7 @@ class Mesh:
         self.add(vertices, faces)
 
     def ring(self, outer, inner, low, high):
-        """A wall between two outlines of as many corners."""
+        """A wall between two outlines with the same number of corners."""
         n = len(outer)
         self.add([(x, y, z) for y in (low, high) for o in (outer, inner) for x, z in o],
                  [face for i in range(n) for j in [(i + 1) % n] for face in (
@@ -330,7 +330,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--count", type=int, default=120)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--max-faces", type=int, default=400, help="what cannot be made of so few is left out")
+    parser.add_argument("--max-faces", type=int, default=400, help="largest number of faces per mesh; kinds that need more are left out")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="KIND",
                         help=", ".join(KINDS))
     options = parser.parse_args()
@@ -346,7 +346,7 @@ def main():
             if len(mesh.faces) <= options.max_faces:
                 break
         else:
-            continue  # none has so few: there is one mesh less
+            continue  # no attempt had few enough faces: one mesh less
         made += 1
         write(options.folder / f"{kind}_{i:03}.obj", mesh)
         (options.folder / f"{kind}_{i:03}.txt").write_text(caption + "\n")

@@ -1,4 +1,4 @@
-"""What the scripts share that train on both sides, here and in Python, and load each other's files."""
+"""Shared by the scripts that train with Millrace and with the Python package and load each other's files."""
 import argparse
 import json
 import pathlib
@@ -28,7 +28,7 @@ class Check:
 
 
 def main(doc, write_fixture, compare):
-    """--fixture FOLDER: write_fixture(folder). --bin FOLDER of our programs: compare(check, bin, an empty folder)."""
+    """--fixture FOLDER calls write_fixture(folder). --bin FOLDER (with Millrace's programs) calls compare(check, bin, empty_folder)."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path)
     parser.add_argument("--fixture", type=pathlib.Path)

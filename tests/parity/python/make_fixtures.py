@@ -1,10 +1,10 @@
 """Makes the fixtures of parity_check from the Python packages in requirements.txt.
 
-usage: python make_fixtures.py FOLDER [NAME...]           the committed ones
-       python make_fixtures.py FOLDER --random 20 --seed 7   others, with optimizer steps, drawn by lot
+usage: python make_fixtures.py FOLDER [NAME...]              the committed fixtures
+       python make_fixtures.py FOLDER --random 20 --seed 7   random configurations, with optimizer steps
 
-The models are the packages' own; this only builds them, runs them and writes down what went in and
-came out (format: fixture.h). float32, one thread.
+The models are the packages' own; this script builds them, runs them and saves their inputs and
+outputs (format: fixture.h). float32, one thread.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ torch.set_num_threads(1)
 
 
 class TinyVGG(nn.Module):
-    """Stands in for VGG16, whose weights are half a gigabyte."""
+    """Replaces VGG16, whose weights are half a gigabyte."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class TinyVGG(nn.Module):
 def build(config):
     if config.get("lookup_free_quantization", True):
         return VQGanVAE(vgg=TinyVGG(), **config)
-    # The package cannot build this one (a missing comma), but its parts can.
+    # The package cannot build a VQGAN with a vector quantizer (a missing comma in its code), so the quantizer is replaced afterwards.
     vq = {k[3:]: v for k, v in config.items() if k.startswith("vq_")}
     rest = {k: v for k, v in config.items() if not k.startswith("vq_")}
     model = VQGanVAE(vgg=TinyVGG(), **{**rest, "lookup_free_quantization": True, "codebook_size": 16})
@@ -48,7 +48,7 @@ def build(config):
 
 
 class Recorder:
-    """The draws of torch.randn while it is in force."""
+    """Records the results of torch.randn inside the `with` block."""
 
     def __init__(self, prefix="rand/"):
         self.prefix = prefix
@@ -89,7 +89,7 @@ def forward(model, config, shape, train):
     for name, p in model.named_parameters():
         out[f"param/{name}"] = p.detach().clone()
     before = {name: b.detach().clone() for name, b in model.named_buffers()}
-    # What the lookup-free quantizer derives from its configuration is not worth the space.
+    # Buffers that the lookup-free quantizer computes from its configuration are left out to save space.
     out.update({f"buffer/{n}": b for n, b in before.items() if not n.endswith((".codebook", ".zero"))})
     torch.manual_seed(1)
     img = torch.rand(*shape)
@@ -115,14 +115,14 @@ def forward(model, config, shape, train):
 
 
 def steps(model, shape, penalty, count=5, lr=3e-4):
-    """Generator and discriminator steps with Adam, as the package's trainer takes them."""
+    """Generator and discriminator steps with Adam, as in the package's trainer."""
     out = {"step/config": json.dumps({"steps": count, "lr": lr, "gradient_penalty": penalty})}
     model.train()
     discr = list(model.discr.parameters())
     others = [p for p in model.parameters() if p.requires_grad and not any(p is d for d in discr)]
     optim, discr_optim = torch.optim.Adam(others, lr=lr), torch.optim.Adam(discr, lr=lr)
     original = vqgan_module.gradient_penalty
-    if not penalty:  # the package always adds it
+    if not penalty:  # the package always adds the gradient penalty
         vqgan_module.gradient_penalty = lambda *args, **kwargs: 0.0
     torch.manual_seed(2)
     recorder = Recorder("step/rand/").__enter__()
@@ -149,7 +149,7 @@ def steps(model, shape, penalty, count=5, lr=3e-4):
 
 
 TINY = dict(dim=16, layers=1, codebook_size=16, discr_layers=1)
-# name: configuration, shape of the input, training mode, optimizer steps (None, or with the gradient penalty or not)
+# name: configuration, shape of the input, training mode, optimizer steps (None: no steps; True or False: with or without gradient penalty)
 CASES = {
     "tiny": (TINY, (2, 3, 16, 16), True, True),
     "no_penalty_l2_bce": ({**TINY, "l2_recon_loss": True, "use_hinge_loss": False, "encdec_num_resnet_blocks": 0}, (2, 3, 16, 16), True, False),
@@ -167,35 +167,35 @@ CASES = {
 }
 
 
-def random_lfq(lot):
+def random_lfq(rng):
     options = {"diversity_gamma": [0.5, 2.5], "entropy_loss_weight": [0.0, 0.02, 1.0], "commitment_loss_weight": [0.0, 1.0], "num_codebooks": [1, 2, 3],
                "keep_num_codebooks_dim": [True], "codebook_scale": [0.5, 2.0], "frac_per_sample_entropy": [0.25, 0.7], "use_code_agnostic_commit_loss": [True],
                "projection_has_bias": [False], "soft_clamp_input_value": [2.0, 5.0], "cosine_sim_project_in": [True], "cosine_sim_project_in_scale": [1.0, 3.0],
                "channel_first": [True]}
-    return {name: lot.choice(values) for name, values in options.items() if lot.random() < 0.35}
+    return {name: rng.choice(values) for name, values in options.items() if rng.random() < 0.35}
 
 
-def random_vq(lot):
+def random_vq(rng):
     options = {"codebook_dim": [8, 12, 16], "decay": [0.8, 0.99], "kmeans_init": [False], "commitment_weight": [0.25, 1.0], "use_cosine_sim": [True, True, False],
                "eps": [1e-3]}
-    return {"lookup_free_quantization": False, **{"vq_" + name: lot.choice(values) for name, values in options.items() if lot.random() < 0.7}}
+    return {"lookup_free_quantization": False, **{"vq_" + name: rng.choice(values) for name, values in options.items() if rng.random() < 0.7}}
 
 
-def random_case(lot):
-    layers, discr_layers = lot.choice([1, 2, 3]), lot.choice([0, 1, 2, 3])
-    config = dict(dim=lot.choice([16, 32, 48]), layers=layers, discr_layers=discr_layers, codebook_size=2 ** lot.choice([1, 4, 6, 10]),
-                  channels=lot.choice([1, 3, 3]), l2_recon_loss=lot.random() < 0.5, use_hinge_loss=lot.random() < 0.5,
-                  encdec_resnet_groups=lot.choice([16, 8, 4, 1]), encdec_first_conv_kernel_size=lot.choice([5, 3, 7, 1]), encdec_num_resnet_blocks=lot.choice([0, 1, 2]))
-    if lot.random() < 0.4:
-        config["encdec_layer_mults"] = [lot.choice([1, 2, 3]) for _ in range(layers)]
-    if lot.random() < 0.25:
-        config.update(random_vq(lot), codebook_size=lot.choice([16, 50]))
-    elif lot.random() < 0.6:
-        config["lfq_kwargs"] = random_lfq(lot)
+def random_case(rng):
+    layers, discr_layers = rng.choice([1, 2, 3]), rng.choice([0, 1, 2, 3])
+    config = dict(dim=rng.choice([16, 32, 48]), layers=layers, discr_layers=discr_layers, codebook_size=2 ** rng.choice([1, 4, 6, 10]),
+                  channels=rng.choice([1, 3, 3]), l2_recon_loss=rng.random() < 0.5, use_hinge_loss=rng.random() < 0.5,
+                  encdec_resnet_groups=rng.choice([16, 8, 4, 1]), encdec_first_conv_kernel_size=rng.choice([5, 3, 7, 1]), encdec_num_resnet_blocks=rng.choice([0, 1, 2]))
+    if rng.random() < 0.4:
+        config["encdec_layer_mults"] = [rng.choice([1, 2, 3]) for _ in range(layers)]
+    if rng.random() < 0.25:
+        config.update(random_vq(rng), codebook_size=rng.choice([16, 50]))
+    elif rng.random() < 0.6:
+        config["lfq_kwargs"] = random_lfq(rng)
     divisor = 2**layers
     smallest = -(-max(divisor, 4 * 2**discr_layers) // divisor)
-    sides = [divisor * lot.randint(smallest, smallest + 4) for _ in range(2)]
-    return config, (lot.choice([1, 2, 3, 5]), config["channels"], *sides), True, lot.random() < 0.5
+    sides = [divisor * rng.randint(smallest, smallest + 4) for _ in range(2)]
+    return config, (rng.choice([1, 2, 3, 5]), config["channels"], *sides), True, rng.random() < 0.5
 
 
 def make(path, case, seed):
@@ -218,9 +218,9 @@ def main():
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    lot = random.Random(args.seed)
+    rng = random.Random(args.seed)
     for i in range(args.random):
-        make(args.folder / f"vqgan_random_{args.seed}_{i}.pt", random_case(lot), args.seed + i)
+        make(args.folder / f"vqgan_random_{args.seed}_{i}.pt", random_case(rng), args.seed + i)
     for name in args.names or ([] if args.random else list(CASES)):
         make(args.folder / f"vqgan_{name}.pt", CASES[name], 0)
 

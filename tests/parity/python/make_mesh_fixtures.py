@@ -1,9 +1,9 @@
 """Makes the fixtures of the mesh autoencoder from the Python packages in requirements.txt.
 
 usage: python make_mesh_fixtures.py FOLDER [NAME...]
-       python make_mesh_fixtures.py FOLDER --random 20 --seed 7     configurations nobody has seen
+       python make_mesh_fixtures.py FOLDER --random 20 --seed 7     random configurations
 
-As make_fixtures.py: the model is the package's own; float32, one thread.
+Like make_fixtures.py: the model is the package's own; float32, one thread.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ torch.set_num_threads(1)
 
 
 class Recorder:
-    """What torch and random draw while it is in force, in order."""
+    """Records the random numbers of torch and random inside the `with` block, in order."""
 
     def __init__(self, prefix="rand/"):
         self.prefix, self.draws = prefix, {}
@@ -52,7 +52,7 @@ def build(config):
 
 
 def one_mesh(vertices, faces, corners):
-    """A strip, whose faces share edges, and some faces anywhere."""
+    """A strip, whose faces share edges, and some random faces."""
     strip = [torch.arange(i, i + corners) % vertices for i in range(min(faces // 2 + 1, vertices))]
     others = [torch.randperm(vertices)[:corners] for _ in range(faces - len(strip))]
     return torch.rand(vertices, 3) * 1.9 - 0.95, torch.stack(strip + others)
@@ -68,7 +68,7 @@ def batch(sizes, corners, with_edges):
 
 
 def own(state):
-    """What configurations do not derive."""
+    """The tensors that the model does not compute from its configuration."""
     return {k: v.detach().clone() for k, v in state if not k.endswith((".codebook", ".zero", "attn_fn.rel_pos.scale"))}
 
 
@@ -87,7 +87,7 @@ def forward(model, config, meshes, train):
     out.update({f"grad/ae/{k}": p.grad.detach().clone() for k, p in model.named_parameters() if p.grad is not None})
     out.update({f"buffer_after/{k}": v for k, v in own(model.named_buffers()).items() if not torch.equal(v, before[k])})
     out.update(recorder.draws)
-    # With the codebook as it is now: one that has not started would start at random.
+    # With the codebook after training: before its first batch it would be initialised at random.
     codes = model.tokenize(**meshes)
     coordinates, bins, mask = model.decode_from_codes_to_faces(codes, return_discrete_codes=True)
     out.update({"output/codes": codes.clone(), "output/face_edges": derive_face_edges_from_faces(meshes["faces"], pad_id=-1), "output/mask": mask.clone(),
@@ -97,7 +97,7 @@ def forward(model, config, meshes, train):
 
 
 def steps(model, inputs, weight_decay, max_grad_norm, lr=1e-4):
-    """As the package's trainer takes them, which clips each group of parameters on its own; without warm-up."""
+    """Optimizer steps as in the package's trainer, which clips each parameter group by its own norm; without warm-up."""
     out = {"step/config": json.dumps(dict(steps=len(inputs), lr=lr, weight_decay=weight_decay, max_grad_norm=max_grad_norm))}
     model.train()
     optimizer = get_adam_optimizer(model.parameters(), lr=lr, wd=weight_decay)
@@ -131,7 +131,7 @@ CASES = {
 
 
 def random_case(rng):
-    """Any sizes and options that the package can run."""
+    """Random sizes and options that the package can run."""
     some = lambda *values: rng.choice(values)
     maybe = lambda share, **kwargs: {k: v for k, v in kwargs.items() if rng.random() < share}
     quads = rng.random() < 0.15
@@ -156,7 +156,7 @@ def random_case(rng):
     elif rng.random() < 0.6:
         config["rlfq_kwargs"] = maybe(0.5, entropy_loss_weight=some(0.0, 0.3), diversity_gamma=some(0.5, 2.5), frac_per_sample_entropy=some(0.3, 0.8), use_code_agnostic_commit_loss=True,
                                       soft_clamp_input_value=some(2.0, 5.0))
-    # Dead codes become any feature, in the package even one of a face that only fills up: not worth following.
+    # Dead codes are replaced by random features, in the package even by those of padding faces. Meshes of equal size have no padding.
     same = not config.get("use_residual_lfq", True)
     sizes = [(rng.randint(5, 14), rng.randint(4, 24)) for _ in range(rng.randint(1, 4))]
     return config, [sizes[0]] * len(sizes) if same else sizes, rng.random() < 0.85, rng.random() < 0.5, (some(0.0, 0.02), some(None, 0.3))
@@ -186,9 +186,9 @@ def main():
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    lot = random.Random(args.seed)
+    rng = random.Random(args.seed)
     for i in range(args.random):
-        make(args.folder / f"mesh_autoencoder_random_{args.seed}_{i}.pt", random_case(lot), args.seed + i)
+        make(args.folder / f"mesh_autoencoder_random_{args.seed}_{i}.pt", random_case(rng), args.seed + i)
     for name in args.names or ([] if args.random else list(CASES)):
         make(args.folder / f"mesh_autoencoder_{name}.pt", CASES[name], 0)
 

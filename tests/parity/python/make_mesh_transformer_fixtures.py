@@ -1,10 +1,10 @@
 """Makes the fixtures of the mesh transformer from the Python packages in requirements.txt.
 
 usage: python make_mesh_transformer_fixtures.py FOLDER [NAME...]
-       python make_mesh_transformer_fixtures.py FOLDER --random COUNT SEED     configurations nobody has seen
+       python make_mesh_transformer_fixtures.py FOLDER --random COUNT SEED     random configurations
 
-The model is the package's own; only its text model, which it would download, is stood in for: texts
-are given as embeddings. float32, one thread.
+The model is the package's own. Only its text model, which the package would download, is replaced:
+texts are given as embeddings. float32, one thread.
 """
 import json
 import os
@@ -23,11 +23,11 @@ from meshgpt_pytorch import meshgpt_pytorch as module
 from pytorch_custom_utils import get_adam_optimizer
 
 torch.set_num_threads(1)
-module.tqdm = lambda steps: steps  # no bars
+module.tqdm = lambda steps: steps  # no progress bars
 
 
 class TextModel:
-    """Where the package would load T5."""
+    """Replaces T5."""
     dim_latent = 8
 
     def __init__(self, name, text_embed_pad_value=0.0):
@@ -41,14 +41,14 @@ def build(config):
     plain = dict(config)
     sizes = dict(codebook_size=plain.pop("codebook_size"), num_quantizers=plain.pop("num_quantizers"), quads=plain.get("quads", False))
     TextModel.dim_latent = plain.pop("dim_text", 8)
-    # The codes are given, so that any autoencoder does.
+    # The codes are given, so the autoencoder is not used.
     small = dict(encoder_dims_through_depth=(8, 8), decoder_dims_through_depth=(8,), dim_codebook=8, dim_coor_embed=4, dim_area_embed=4, dim_normal_embed=4, dim_angle_embed=4,
                  num_discrete_coors=8, num_discrete_area=8, num_discrete_normals=8, num_discrete_angle=8, use_residual_lfq=False, rvq_kwargs=dict(kmeans_init=False))
     return MeshTransformer(MeshAutoencoder(**small, **sizes), **plain)
 
 
 class Recorder:
-    """The draws of Tensor.uniform_ while it is in force: which texts are dropped."""
+    """Records the results of Tensor.uniform_ inside the `with` block: they decide which texts are dropped."""
 
     def __enter__(self):
         self.draws, self.original = {}, torch.Tensor.uniform_
@@ -73,15 +73,15 @@ def some_codes(config, faces):
 
 
 def some_texts(config, rows):
-    """Words of the texts; the last rows of some are zeros, which do not count."""
+    """Random text embeddings. Some end in rows of zeros, which are padding."""
     texts = torch.randn(rows, 4, config["dim_text"])
     for i in range(rows):
         texts[i, 4 - i % 3:] = 0
     return texts
 
 
-def mended_loss(model, codes, text):
-    """The loss without the label 0 after every mesh that is not the longest of its batch."""
+def fixed_loss(model, codes, text):
+    """The loss without a bug of the package: it counts a label 0 after every mesh that is not the longest of its batch."""
     labels = F.pad(codes, (0, 1), value=-1)
     ends = (codes != -1).sum(-1)
     labels[torch.arange(len(codes)), ends] = model.eos_token_id
@@ -104,7 +104,7 @@ def forward(model, config, faces):
         out["input/text_embeds"] = text["text_embeds"]
     model.train()
     with Recorder() as recorder:
-        for tag, make in (("codes", lambda: model.forward_on_codes(codes.clone(), **text)), ("mended", lambda: mended_loss(model, codes, text))):
+        for tag, make in (("codes", lambda: model.forward_on_codes(codes.clone(), **text)), ("mended", lambda: fixed_loss(model, codes, text))):
             for _, p in named:
                 p.grad = None
             loss = make()
@@ -121,12 +121,12 @@ def forward(model, config, faces):
 
 
 def generated(model, config, out):
-    """Greedy, with and without the cache, from nothing and from the beginnings of meshes, and guided by the text."""
+    """Greedy generation with and without the KV cache: without a prompt, from the start of a mesh, and guided by the text."""
     each = config["num_quantizers"] * (4 if config.get("quads") else 3)
     text = {"text_embeds": out["input/text_embeds"]} if "input/text_embeds" in out else {}
     ways = {}
     extra = config.get("attn_kwargs", {})
-    if not extra.get("rotary_pos_emb") and not extra.get("alibi_pos_bias"):  # the package cannot begin with nothing there
+    if not extra.get("rotary_pos_emb") and not extra.get("alibi_pos_bias"):  # with these the package fails without a prompt
         ways["nothing"] = dict(batch_size=len(out["input/codes"])) if not text else {}
     ways["prompt"] = dict(prompt=out["input/codes"][:, :each].clamp(min=0))
     ways["within"] = dict(prompt=out["input/codes"][:, :each + 2].clamp(min=0))
@@ -135,16 +135,16 @@ def generated(model, config, out):
     for name, options in ways.items():
         for cached in (True, False):
             codes = model.generate(temperature=0.0, return_codes=True, cache_kv=cached, **options, **text).flatten(1)
-            # Where the cache rounds so that another code wins by a hair, nothing can be compared.
+            # If two logits are almost equal, rounding in the cache may select another code: not comparable.
             if not cached and codes.shape == out[f"output/made.{name}"].shape and not torch.equal(codes, out[f"output/made.{name}"]):
-                raise RuntimeError("the package's own cache differs")
+                raise RuntimeError("the package gives other codes with its KV cache than without")
             out[f"output/made.{name}"] = codes
         if "prompt" in options:
             out[f"input/made.{name}"] = options["prompt"]
 
 
 def steps(model, config, faces, count=5, lr=1e-3, max_norm=0.5):
-    """As the package's trainer takes them, without its warm-up."""
+    """Optimizer steps as in the package's trainer, without warm-up."""
     out = {"step/config": json.dumps({"steps": count, "lr": lr, "max_norm": max_norm})}
     model.train()
     optimizer = get_adam_optimizer(model.parameters(), lr=lr, wd=0.0, filter_by_requires_grad=True)
@@ -169,7 +169,7 @@ def steps(model, config, faces, count=5, lr=1e-3, max_norm=0.5):
 
 TINY = dict(codebook_size=12, num_quantizers=2, dim=8, max_seq_len=24, attn_depth=1, attn_dim_head=4, attn_heads=2, fine_attn_depth=1, coarse_pre_gateloop_depth=1,
             fine_pre_gateloop_depth=1)
-# name: configuration, faces of the meshes of a batch
+# name: configuration, numbers of faces of the meshes in a batch
 CASES = {
     "plain": (dict(TINY, flash_attn=False), [3, 1, 2]),
     "text": (dict(TINY, condition_on_text=True, dim_text=6, attn_kwargs=dict(alibi_pos_bias=True, attn_num_mem_kv=1, ff_swish=True), cross_attn_num_mem_kv=2), [2, 3]),
@@ -177,7 +177,7 @@ CASES = {
 
 
 def random_case(rng):
-    """Any sizes and options that the package can run."""
+    """Random sizes and options that the package can run."""
     some = lambda *values: rng.choice(values)
     quantizers, quads = some(1, 2, 2, 2, 3), rng.random() < 0.2
     each = quantizers * (4 if quads else 3)
@@ -223,7 +223,7 @@ def main():
         model = build(config)
         with torch.no_grad():
             model.to_logits.bias[-1] += 0.5  # so that some meshes end
-            model.token_embed.weight *= 2  # so that codes count, not places alone
+            model.token_embed.weight *= 2  # so that the output depends on the codes, not only on positions
             model.abs_pos_emb.weight *= 0.3
             model.to_logits.weight *= 3
         state = {k: v.clone() for k, v in model.state_dict().items()}

@@ -1,9 +1,9 @@
 """Makes the fixtures of MuLaN from the Python packages in requirements.txt.
 
 usage: python make_mulan_fixtures.py FOLDER [NAME...]
-       python make_mulan_fixtures.py FOLDER --random COUNT SEED     configurations nobody has seen
+       python make_mulan_fixtures.py FOLDER --random COUNT SEED     random configurations
 
-As make_fixtures.py: the model is the package's own; float32, one thread.
+Like make_fixtures.py: the model is the package's own; float32, one thread.
 """
 import importlib.machinery
 import json
@@ -24,7 +24,7 @@ torch.set_num_threads(1)
 
 
 def stand_in(name, **attributes):
-    """The package imports classes of audiolm-pytorch that MuLaN does not use, and which cannot be imported with a new Python."""
+    """Replaces classes of audiolm-pytorch that the package imports. MuLaN does not use them, and they cannot be imported with a new Python."""
     module = types.ModuleType(name)
     module.__spec__ = importlib.machinery.ModuleSpec(name, None)
     module.__dict__.update(attributes)
@@ -48,7 +48,7 @@ def build(config):
 
 
 class Recorder:
-    """The draws of torch.rand and torch.randn while it is in force."""
+    """Records the results of torch.rand and torch.randn inside the `with` block."""
 
     def __init__(self, prefix):
         self.prefix = prefix
@@ -73,7 +73,7 @@ class Recorder:
 
 
 def inputs(config, shape):
-    """Sounds (or spectrograms) and texts, all but the first of which end in padding."""
+    """Sounds (or spectrograms) and texts; all texts except the first end in padding."""
     sounds = torch.randn(*shape).mul(0.25).clamp(-1, 1)
     length = min(config["text"]["max_seq_len"], 7)
     low, high = (98, 124) if config["text"]["num_tokens"] == 257 else (1, config["text"]["num_tokens"])  # 257: bytes; these are letters
@@ -84,7 +84,7 @@ def inputs(config, shape):
 
 
 def shake(model):
-    """Away from where the package starts: gains of one and bias-free norms hide errors."""
+    """Changes the package's initial weights, because gains of one and biases of zero hide errors."""
     for name, p in model.named_parameters():
         if name.endswith(("gamma", "_scale")):
             p.data.add_(torch.rand_like(p) - 0.5)
@@ -113,7 +113,7 @@ def forward(model, config, shape, train):
 
 
 def steps(model, config, shape, lion, count=5, lr=3e-4, max_grad_norm=0.5):
-    """Steps as the package's trainer takes them."""
+    """Optimizer steps as in the package's trainer."""
     out = {"step/config": json.dumps({"steps": count, "lr": lr, "lion": lion, "max_grad_norm": max_grad_norm})}
     model.train()
     optim = (Lion if lion else torch.optim.Adam)(model.parameters(), lr=lr, betas=(0.9, 0.99))
@@ -144,7 +144,7 @@ CASES = {
 
 
 def random_case(rng):
-    """Any sizes and options that the package can run."""
+    """Random sizes and options that the package can run."""
     some = lambda *values: rng.choice(values)
     depth = rng.randint(2, 5)
     audio = dict(dim=some(8, 16, 32), depth=depth, heads=some(1, 2, 3), dim_head=some(4, 8, 16), patch_size=some(4, 8, 16, [4, 8], [16, 6]), spec_n_fft=some(64, 128, 200, 256),

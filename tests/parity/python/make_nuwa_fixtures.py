@@ -1,9 +1,9 @@
 """Makes the fixtures of NUWA and of its VAE from the Python packages in requirements.txt.
 
-usage: python make_nuwa_fixtures.py FOLDER [NAME...]              the committed ones
-       python make_nuwa_fixtures.py FOLDER --random 12 --seed 7   others, drawn by lot
+usage: python make_nuwa_fixtures.py FOLDER [NAME...]              the committed fixtures
+       python make_nuwa_fixtures.py FOLDER --random 12 --seed 7   random configurations
 
-As make_fixtures.py: the models are the package's own; float32, one thread.
+Like make_fixtures.py: the models are the package's own; float32, one thread.
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ from nuwa_pytorch.optimizer import separate_weight_decayable_params
 
 
 class Uniforms:
-    """The draws of Tensor.uniform_ while it is in force."""
+    """Records the results of Tensor.uniform_ inside the `with` block."""
 
     def __init__(self, prefix):
         self.prefix = prefix
@@ -40,11 +40,11 @@ class Uniforms:
 
 
 def tuples(config):
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()}  # JSON has none
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()}  # JSON has no tuples
 
 
 def optimizer_of(parameters, lr, wd):
-    """As the package's get_optimizer, in the order of the parameters."""
+    """Like the package's get_optimizer, but with the parameters in a fixed order."""
     if wd == 0:
         return torch.optim.Adam(parameters, lr=lr)
     decayed, others = separate_weight_decayable_params(set(parameters))
@@ -57,7 +57,7 @@ def gradients(model, tag):
 
 
 def initialise(vae):
-    """What the package starts as almost nothing is made to count; codes that differ."""
+    """Enlarges weights that the package initialises close to zero, and gives every code another vector."""
     for name, p in nn.Module.named_parameters(vae):
         if name.endswith(".scale"):
             p.data.uniform_(0, 2)
@@ -135,7 +135,7 @@ def vae_steps(model, state, shape, gan, weight_decay, count=5, lr=3e-4):
 
 
 def sampled(model, out, prefix, name, **kwargs):
-    """The codes that the package chooses; it gives back the video alone."""
+    """Records the codes that the package samples, because generate() returns only the video."""
     chosen, original = [], package.gumbel_sample
 
     def recording(*args, **kwargs):
@@ -146,7 +146,7 @@ def sampled(model, out, prefix, name, **kwargs):
     with Uniforms(prefix) as uniforms:
         try:
             video = model.generate(**kwargs)
-        except RuntimeError:  # codes that need a projection: it has chosen them all the same
+        except RuntimeError:  # the package cannot decode codes that need a projection, but the codes are recorded
             video = None
     package.gumbel_sample = original
     out[f"output/{name}"] = torch.stack(chosen, dim=1)
@@ -214,7 +214,7 @@ VAE = dict(dim=16, image_size=8, channels=1, num_layers=1, vq_codebook_size=12, 
 SMALL = dict(VAE, dim=4, resnet_groups=2, num_resnet_blocks=0, vq_codebook_dim=4, use_attn=False)
 NUWA_TINY = dict(dim=12, max_video_frames=2, text_num_tokens=9, text_max_seq_len=6, text_enc_depth=1, text_enc_dim_head=4, text_enc_heads=2, enc_reversible=True,
                  dec_depth=1, dec_dim_head=4, dec_heads=2)
-# name: maker and its arguments
+# name: function that makes the fixture, and its arguments
 CASES = {
     "nuwa_vqgan_tiny": (vae_fixture, dict(VAE, use_vgg_and_gan=True, num_resnet_blocks=0), 2, 0.0),
     "nuwa_vqgan_no_gan": (vae_fixture, dict(VAE, dim=4, resnet_groups=2, num_layers=2, image_size=16, vq_codebook_dim=8, l2_recon_loss=True), 2, 0.01),
@@ -223,34 +223,34 @@ CASES = {
 }
 
 
-def random_vae(lot, gan):
-    layers = lot.choice([1, 2, 3])
-    dim = lot.choice([16, 32]) if gan else lot.choice([8, 16, 32])
-    config = dict(dim=dim, num_layers=layers, image_size=2**layers * (lot.choice([4, 5, 6]) if gan else lot.choice([2, 3, 4])), channels=lot.choice([1, 3]),
-                  vq_codebook_size=lot.choice([16, 40]), vq_codebook_dim=lot.choice([8, 24, dim * 2 ** (layers - 1)]), attn_dim_head=lot.choice([4, 8]), attn_heads=lot.choice([1, 3]),
-                  use_vgg_and_gan=gan, vq_kmeans_init=False, l2_recon_loss=lot.random() < 0.4, resnet_groups=lot.choice([8, 4]),
-                  first_conv_kernel_size=lot.choice([5, 3]), vq_use_cosine_sim=lot.random() < 0.8, vq_commitment_weight=lot.choice([1.0, 0.25]), vq_decay=lot.choice([0.8, 0.95]))
-    config["num_resnet_blocks"] = lot.choice([0, 1, 2, [lot.choice([0, 1]) for _ in range(layers)]]) if layers > 1 else lot.choice([0, 1, 2])
-    config["use_attn"] = lot.choice([True, False, [lot.random() < 0.5 for _ in range(layers)]]) if layers > 1 else lot.choice([True, False])
-    if lot.random() < 0.4:
-        config["layer_mults"] = [lot.choice([1, 2]) for _ in range(layers)]
+def random_vae(rng, gan):
+    layers = rng.choice([1, 2, 3])
+    dim = rng.choice([16, 32]) if gan else rng.choice([8, 16, 32])
+    config = dict(dim=dim, num_layers=layers, image_size=2**layers * (rng.choice([4, 5, 6]) if gan else rng.choice([2, 3, 4])), channels=rng.choice([1, 3]),
+                  vq_codebook_size=rng.choice([16, 40]), vq_codebook_dim=rng.choice([8, 24, dim * 2 ** (layers - 1)]), attn_dim_head=rng.choice([4, 8]), attn_heads=rng.choice([1, 3]),
+                  use_vgg_and_gan=gan, vq_kmeans_init=False, l2_recon_loss=rng.random() < 0.4, resnet_groups=rng.choice([8, 4]),
+                  first_conv_kernel_size=rng.choice([5, 3]), vq_use_cosine_sim=rng.random() < 0.8, vq_commitment_weight=rng.choice([1.0, 0.25]), vq_decay=rng.choice([0.8, 0.95]))
+    config["num_resnet_blocks"] = rng.choice([0, 1, 2, [rng.choice([0, 1]) for _ in range(layers)]]) if layers > 1 else rng.choice([0, 1, 2])
+    config["use_attn"] = rng.choice([True, False, [rng.random() < 0.5 for _ in range(layers)]]) if layers > 1 else rng.choice([True, False])
+    if rng.random() < 0.4:
+        config["layer_mults"] = [rng.choice([1, 2]) for _ in range(layers)]
     return config
 
 
-def random_nuwa(lot):
-    # Not one head: its talking head only scales what a norm scales back, so its gradient is rounding.
-    frames = lot.choice([2, 3, 4])
-    config = dict(dim=lot.choice([16, 24, 30]), max_video_frames=frames, text_num_tokens=lot.choice([20, 64]), text_max_seq_len=12, text_enc_depth=lot.choice([1, 2]),
-                  text_enc_dim_head=lot.choice([4, 8, 40]), text_enc_heads=lot.choice([2, 3]), enc_reversible=True, text_rotary_pos_emb=lot.random() < 0.7, dec_depth=lot.choice([1, 2, 3]),
-                  dec_dim_head=lot.choice([4, 8, 20]), dec_heads=lot.choice([2, 3, 4]), dec_reversible=lot.random() < 0.6, embed_gradient_frac=lot.choice([0.2, 1.0]),
-                  shift_video_tokens=lot.random() < 0.7, sparse_3dna_kernel_size=lot.choice([3, 5, [3, 1, 5], [1, 3, 3]]), sparse_3dna_dilation=lot.choice([1, 3, [2, 1]]),
-                  sparse_3dna_rel_pos_bias=lot.random() < 0.4, vae=random_vae(lot, False))
-    if lot.random() < 0.4:
-        config["sparse_3dna_query_num_frames_chunk"] = lot.choice([1, 2])
-    if lot.random() < 0.3:
+def random_nuwa(rng):
+    # At least two heads: with one, talking heads only scale a value that a norm scales back, so their gradient is rounding error.
+    frames = rng.choice([2, 3, 4])
+    config = dict(dim=rng.choice([16, 24, 30]), max_video_frames=frames, text_num_tokens=rng.choice([20, 64]), text_max_seq_len=12, text_enc_depth=rng.choice([1, 2]),
+                  text_enc_dim_head=rng.choice([4, 8, 40]), text_enc_heads=rng.choice([2, 3]), enc_reversible=True, text_rotary_pos_emb=rng.random() < 0.7, dec_depth=rng.choice([1, 2, 3]),
+                  dec_dim_head=rng.choice([4, 8, 20]), dec_heads=rng.choice([2, 3, 4]), dec_reversible=rng.random() < 0.6, embed_gradient_frac=rng.choice([0.2, 1.0]),
+                  shift_video_tokens=rng.random() < 0.7, sparse_3dna_kernel_size=rng.choice([3, 5, [3, 1, 5], [1, 3, 3]]), sparse_3dna_dilation=rng.choice([1, 3, [2, 1]]),
+                  sparse_3dna_rel_pos_bias=rng.random() < 0.4, vae=random_vae(rng, False))
+    if rng.random() < 0.4:
+        config["sparse_3dna_query_num_frames_chunk"] = rng.choice([1, 2])
+    if rng.random() < 0.3:
         config["ff_chunk_size"] = 5
-    batch = 1 if config["sparse_3dna_rel_pos_bias"] else lot.choice([1, 2, 3])  # the package cannot add that bias to more
-    return nuwa_fixture, config, batch, lot.choice([4, 9, 12]), frames + lot.choice([-1, 0, 0, 1, 2]), lot.choice([1.0, 2.0, 3.5])
+    batch = 1 if config["sparse_3dna_rel_pos_bias"] else rng.choice([1, 2, 3])  # the package can add this bias only to a batch of one
+    return nuwa_fixture, config, batch, rng.choice([4, 9, 12]), frames + rng.choice([-1, 0, 0, 1, 2]), rng.choice([1.0, 2.0, 3.5])
 
 
 def make(path, seed, maker, *arguments):
@@ -267,11 +267,11 @@ def main():
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    lot = random.Random(args.seed)
+    rng = random.Random(args.seed)
     for i in range(args.random):
         seed = args.seed + i + 1
-        make(args.folder / f"nuwa_random_{args.seed}_{i}.pt", seed, *random_nuwa(lot))
-        make(args.folder / f"nuwa_vqgan_random_{args.seed}_{i}.pt", seed, vae_fixture, random_vae(lot, lot.random() < 0.8), lot.choice([1, 2, 3]), lot.choice([0.0, 0.01]))
+        make(args.folder / f"nuwa_random_{args.seed}_{i}.pt", seed, *random_nuwa(rng))
+        make(args.folder / f"nuwa_vqgan_random_{args.seed}_{i}.pt", seed, vae_fixture, random_vae(rng, rng.random() < 0.8), rng.choice([1, 2, 3]), rng.choice([0.0, 0.01]))
     for name in args.names or ([] if args.random else list(CASES)):
         make(args.folder / f"{name}.pt", 0, *CASES[name])
 

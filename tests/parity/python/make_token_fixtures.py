@@ -2,8 +2,8 @@
 
 usage: python make_token_fixtures.py FOLDER [NAME...]
 
-Each holds what a trainer in Python saves, the model's arguments, and frames with the tokens that the
-package makes of them, by the model and by its moving average.
+Each holds a checkpoint of the Python trainer, the model's arguments, frames, and the tokens of the
+frames, from the model and from its EMA.
 """
 import json
 import pathlib
@@ -22,7 +22,7 @@ CASES = {
     "video_lfq": (VideoTokenizer, dict(SMALL, layers=LAYERS, codebook_size=1024), (6, 5, 16, 16, 3)),
     "video_fsq": (VideoTokenizer, dict(SMALL, layers=LAYERS, use_fsq=True, fsq_levels=[8, 5, 5], num_codebooks=2), (6, 5, 16, 16, 3)),
     "vqgan": (VQGanVAE, dict(dim=8, layers=2, codebook_size=256, encdec_resnet_groups=4, use_vgg_and_gan=False), (6, 32, 32, 3)),
-    # Three layers: where the package's own conversion gets the size of its maps wrong.
+    # With three layers the package's own conversion computes a wrong size of the feature maps.
     "nuwa_vae": (NuwaVAE, dict(dim=4, image_size=24, num_layers=3, layer_mults=[1, 2, 2], vq_codebook_size=64, vq_codebook_dim=6, resnet_groups=2, attn_dim_head=4, attn_heads=2,
                                use_vgg_and_gan=False, vq_kmeans_init=False), (4, 5, 24, 24, 3)),
 }
@@ -31,7 +31,7 @@ CASES = {
 def build(kind, config):
     if kind in (VQGanVAE, NuwaVAE):
         model = kind(**config)
-        if kind is NuwaVAE:  # codes all around
+        if kind is NuwaVAE:  # codes in all directions
             model.vq._codebook.embed.data.copy_(torch.nn.functional.normalize(torch.randn_like(model.vq._codebook.embed), dim=-1))
         return model
     plain = dict(config, layers=tuple(tuple(l) if isinstance(l, list) else l for l in config["layers"]))
@@ -53,7 +53,7 @@ def main():
         kind, config, shape = CASES[name]
         torch.manual_seed(11)
         model = build(kind, config)
-        for p in torch.nn.Module.parameters(model):  # as if trained: features of many kinds
+        for p in torch.nn.Module.parameters(model):  # as if trained, so that the features differ
             p.data += (1.0 if kind is NuwaVAE else 0.3) * torch.randn_like(p)
         ema = EMA(model, update_after_step=0, update_every=1, beta=0.9, include_online_model=False)
         ema.update()

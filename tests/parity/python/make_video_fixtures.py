@@ -1,9 +1,9 @@
 """Makes the fixtures of the video tokenizer from the Python packages in requirements.txt.
 
 usage: python make_video_fixtures.py FOLDER [NAME...]
-       python make_video_fixtures.py FOLDER --random COUNT SEED     configurations nobody has seen
+       python make_video_fixtures.py FOLDER --random COUNT SEED     random configurations
 
-As make_fixtures.py: the model is the package's own; float32, one thread.
+Like make_fixtures.py: the model is the package's own; float32, one thread.
 """
 import json
 import pathlib
@@ -19,7 +19,7 @@ from magvit2_pytorch.optimizer import get_optimizer
 
 
 class ScaledDiscriminator(Discriminator):
-    """Every frame of a video, smaller by `scale`. The package has no multi-scale discriminator of its own, only a place for one."""
+    """Discriminates the frames of a video, downscaled by `scale`. The package accepts multi-scale discriminators but contains none."""
 
     def __init__(self, *, scale, **kwargs):
         super().__init__(**kwargs)
@@ -42,7 +42,7 @@ def build(config):
 
 
 def open_gates(model):
-    """The package starts with residual units all but closed: opened, so that their errors show."""
+    """Enlarges the residual branches, which the package initialises close to zero, so that errors in them show."""
     for name, p in torch.nn.Module.named_parameters(model):
         if name.endswith(".4.net.2.bias"):
             p.data.uniform_(-1, 1)
@@ -77,7 +77,7 @@ def forward(model, config, shape, train):
     for name, p in named:
         out[f"param/{name}"] = p.detach().clone()
     for name, b in model.named_buffers():
-        # What the quantizers derive from their configuration is not worth the space.
+        # Buffers that the quantizers compute from their configuration are left out to save space.
         if name.startswith("discr.") or name.startswith("multiscale_discrs.") or name == "quantizers.mask":
             out[f"buffer/{name}"] = b.detach().clone()
     video = out["input/video"] = torch.rand(*shape)
@@ -94,14 +94,14 @@ def forward(model, config, shape, train):
             out.update({f"output/{tag}.{k}": v.detach().clone().contiguous() for k, v in outputs.items()})
             out.update({f"grad/{tag}/{k}": p.grad.detach().clone() for k, p in named if p.grad is not None})
     model.eval()
-    with torch.no_grad():  # the package's way to tokens, with a model in eval mode
+    with torch.no_grad():  # as the package tokenizes, with the model in eval mode
         assert cond is not None or torch.equal(model.tokenize(video), out["output/recon.codes"])
     out.update(recorder.draws)
     return out
 
 
 def steps(model, shape, count=5, lr=1e-4, penalty_every=2):
-    """Generator and discriminator steps with the optimizers of the package's trainer, each once."""
+    """Alternating generator and discriminator steps with the optimizers of the package's trainer."""
     out = {"step/config": json.dumps({"steps": count, "lr": lr, "penalty_every": penalty_every})}
     model.train()
     named = list(torch.nn.Module.named_parameters(model))
@@ -148,7 +148,7 @@ CASES = {
 
 
 def random_case(rng):
-    """Any layers, sizes and options that the package can run."""
+    """Random layers, sizes and options that the package can run."""
     size = rng.choice([8, 12, 16, 24, 32])
     space = rng.randint(0, 2 if size % 4 == 0 else 1)
     time = rng.randint(0, 2)

@@ -1,7 +1,7 @@
-"""Checkpoints and tokens go both ways between train_mesh_autoencoder and the trainer in Python (packages: requirements.txt). Run by hand:
+"""Exchanges checkpoints and tokens between train_mesh_autoencoder and the Python trainer (packages: requirements.txt). Run by hand:
 
-usage: python python_mesh_trainer.py --bin build/release/bin         trains on both sides, loads each other's files, goes on
-       python python_mesh_trainer.py --fixture tests/training/python_trainer      writes what weights_test.cc reads
+usage: python python_mesh_trainer.py --bin build/release/bin         trains with both, loads each other's files, continues training
+       python python_mesh_trainer.py --fixture tests/training/python_trainer      writes the files for weights_test.cc
 """
 import contextlib
 import io
@@ -29,7 +29,7 @@ EMA = dict(update_after_step=0, update_every=1)
 
 
 def make_mesh(i):
-    """A fan of triangles, normalised and in the order that files are read in: see decoders/mesh/mesh.h."""
+    """A fan of triangles, normalised and sorted as the mesh decoder does it: see decoders/mesh/mesh.h."""
     n, chance = 4 + i % 3, random.Random(i)
     vertices = [(0.0, 0.0, -1.0)] + [(chance.uniform(-0.9, 0.9), chance.uniform(-0.9, 0.9), -0.5 + 0.1 * k) for k in range(n - 1)] + [(0.0, 0.0, 1.0)]
     return vertices, sorted((0, k, k + 1) for k in range(1, n))
@@ -84,7 +84,7 @@ def train_here(bin, meshes, folder, steps, *more, rate=RATE):
 
 
 def to_python(check, bin, meshes, folder, *more, weight_decay=0.0):
-    """Our checkpoint in the trainer's own load(), which then goes on at the right rate."""
+    """The Python trainer loads our checkpoint with its own load() and continues with the right learning rate."""
     path = train_here(bin, meshes, folder, STEPS, *more)
     trainer = trainer_in_python(folder / "python", STEPS + 2, weight_decay)
     trainer.load(str(path))
@@ -110,13 +110,13 @@ def cache_of(bin, what, meshes, out, *more):
 
 
 def from_python(check, bin, meshes, folder):
-    """Python's checkpoint as --weights, and as the model of a cache of tokens."""
+    """Uses Python's checkpoint as --weights, and as the model of a token cache."""
     trainer = train_in_python(folder / "python")
     path = folder / "python" / "trainer.pt"
     ours = torch.load(train_here(bin, meshes, folder, 1, "--weights", path, rate=0), weights_only=True)
     theirs = trainer.model.state_dict()
     check("their model here", sum(not torch.equal(theirs[k], ours["model"][k]) for k in theirs), 0)
-    seen = cache_of(bin, "meshes", meshes, folder / "meshes.arrow").to_pylist()  # scaled and in order, as files are read
+    seen = cache_of(bin, "meshes", meshes, folder / "meshes.arrow").to_pylist()  # normalised and sorted, as the mesh decoder does it
     for which, model in (("ema", trainer.ema_model.ema_model), ("model", trainer.model)):
         rows = cache_of(bin, "tokens", meshes, folder / f"{which}.arrow", "--model", path, "--weights", which).to_pylist()
         wrong = len(rows) != len(seen)

@@ -1,6 +1,6 @@
-"""Checkpoints go both ways between train_mesh_transformer and the trainer in Python (packages: requirements.txt). Run by hand:
+"""Exchanges checkpoints between train_mesh_transformer and the Python trainer (packages: requirements.txt). Run by hand:
 
-usage: python python_mesh_transformer_trainer.py --bin build/release/bin        trains on both sides, loads each other's files, goes on
+usage: python python_mesh_transformer_trainer.py --bin build/release/bin        trains with both, loads each other's files, continues training
 """
 import argparse
 import contextlib
@@ -29,11 +29,11 @@ STEPS, WARMUP, RATE = 3, 2, 1e-3
 
 
 def some_meshes(count=12):
-    lot = random.Random(0)
+    rng = random.Random(0)
     for i in range(count):
         n = 4 + i % 5
-        vertices = [[lot.uniform(-0.9, 0.9) for _ in range(3)] for _ in range(n)]
-        yield vertices, [lot.sample(range(n), 3) for _ in range(3 + i % 7)]
+        vertices = [[rng.uniform(-0.9, 0.9) for _ in range(3)] for _ in range(n)]
+        yield vertices, [rng.sample(range(n), 3) for _ in range(3 + i % 7)]
 
 
 def make_meshes(folder):
@@ -76,12 +76,12 @@ def train_here(bin, meshes, file, folder, steps, *more, rate=RATE):
 
 
 def to_python(check, bin, meshes, file, folder):
-    """Our checkpoint in the trainer's own load(), which then goes on at the right rate."""
+    """The Python trainer loads our checkpoint with its own load() and continues with the right learning rate."""
     path = train_here(bin, meshes, file, folder, STEPS)
     trainer = trainer_in_python(folder / "python", STEPS + 2)
     saved = torch.load(path, weights_only=True)
-    with contextlib.redirect_stdout(io.StringIO()):  # it says that the version is another
-        pkg = dict(saved, step=torch.tensor(saved["step"]))  # the package cannot load its own files otherwise: step.copy_(int)
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints that the version differs
+        pkg = dict(saved, step=torch.tensor(saved["step"]))  # without this the package cannot load even its own files: step.copy_(int)
         torch.save(pkg, folder / "for_python.pt")
         trainer.load(str(folder / "for_python.pt"))
     check("step", abs(trainer.step.item() - STEPS))
@@ -95,7 +95,7 @@ def to_python(check, bin, meshes, file, folder):
 
 
 def from_python(check, bin, meshes, file, folder):
-    """Python's checkpoint as --weights: nothing but the weights is taken, and training goes on."""
+    """Uses Python's checkpoint as --weights: only the weights are loaded, and training starts with them."""
     trainer = trainer_in_python(folder / "python", STEPS)
     with contextlib.redirect_stdout(io.StringIO()):
         trainer()

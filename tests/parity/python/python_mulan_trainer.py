@@ -1,6 +1,6 @@
-"""Checkpoints go both ways between train_mulan and the trainer in Python (packages: requirements.txt). Run by hand:
+"""Exchanges checkpoints between train_mulan and the Python trainer (packages: requirements.txt). Run by hand:
 
-usage: python python_mulan_trainer.py --bin build/release/bin        trains on both sides, loads each other's files, goes on
+usage: python python_mulan_trainer.py --bin build/release/bin        trains with both, loads each other's files, continues training
 """
 import argparse
 import contextlib
@@ -41,11 +41,11 @@ class Pairs(torch.utils.data.Dataset):
 
 def make_sounds(folder, count=12):
     folder.mkdir(parents=True)
-    lot = numpy.random.default_rng(0)
+    rng = numpy.random.default_rng(0)
     for i in range(count):
         with wave.open(str(folder / f"{i:02}.wav"), "wb") as sound:
             sound.setnchannels(1), sound.setsampwidth(2), sound.setframerate(RATE)
-            sound.writeframes((lot.random(SAMPLES) * 20000 - 10000).astype("<i2").tobytes())
+            sound.writeframes((rng.random(SAMPLES) * 20000 - 10000).astype("<i2").tobytes())
         (folder / f"{i:02}.txt").write_text(f"sound number {i}")
     return folder
 
@@ -76,23 +76,23 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         sounds = make_sounds(folder / "sounds")
-        # From here to there: the trainer in Python loads the file and goes on.
+        # The Python trainer loads our file and continues.
         here = train_here(bin, sounds, folder / "here")
         trainer = trainer_in_python(sounds, folder / "there")
         trainer.load(folder / "here" / f"mulan.{STEPS - 1}.pt")
-        same("weights from here in Python", dict(trainer.mulan.state_dict()), here["model"])
+        same("our weights in Python", dict(trainer.mulan.state_dict()), here["model"])
         moments = trainer.optim.state_dict()["state"]
         assert len(moments) == len(here["optim"]["state"]) > 0
         for i, moment in moments.items():
             assert torch.equal(moment["exp_avg"], here["optim"]["state"][i]["exp_avg"]), i
-        print(f"optimizer from here in Python: {len(moments)} parameters")
+        print(f"our optimizer state in Python: {len(moments)} parameters")
         with contextlib.redirect_stdout(io.StringIO()):
             trainer.train()
-        # And back: with a rate of 0 the weights stay what Python saved.
+        # Our trainer loads Python's file. With a learning rate of 0 the weights do not change.
         trainer.save(folder / "python.pt")
         saved = torch.load(folder / "python.pt", weights_only=True)
         back = train_here(bin, sounds, folder / "back", "--weights", folder / "python.pt", "--lr", "0")
-        same("weights from Python here", back["model"], saved["model"])
+        same("Python's weights in our trainer", back["model"], saved["model"])
         assert back["optim"]["param_groups"][0].keys() >= {"lr", "betas", "eps", "params"}
 
 

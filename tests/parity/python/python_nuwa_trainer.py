@@ -1,6 +1,6 @@
-"""Weights go both ways between train_nuwa_vae, train_nuwa and the trainers in Python (packages: requirements.txt). Run by hand:
+"""Exchanges weights between train_nuwa_vae, train_nuwa and the Python trainers (packages: requirements.txt). Run by hand:
 
-usage: python python_nuwa_trainer.py --bin build/release/bin        trains on both sides, loads each other's files, compares losses
+usage: python python_nuwa_trainer.py --bin build/release/bin        trains with both, loads each other's files, compares losses
 """
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ from nuwa_pytorch import NUWA, VQGanVAE
 from nuwa_pytorch import nuwa_pytorch as module, train_nuwa, train_vqgan_vae
 
 module.tqdm = lambda steps: steps
-# Bytes are tokens, as here without --bpe.
+# Tokens are bytes, as in train_nuwa without --bpe.
 train_nuwa.tokenizer = types.SimpleNamespace(encode=lambda text: [1 + byte for byte in text.encode()], decode=lambda tokens: str(tokens.tolist()))
 COUNT, STEPS, BATCH, SIDE, FRAMES = 10, 3, 2, 16, 2
 VAE = dict(dim=16, image_size=SIDE, num_layers=2, vq_codebook_size=24, vq_codebook_dim=32, attn_dim_head=4, attn_heads=2)
@@ -41,9 +41,9 @@ SHARED = ["--num-train-steps", STEPS, "--batch-size", BATCH, "--grad-accum-every
 
 
 def make_media(folder):
-    """Pictures, and GIFs with texts."""
-    lot = numpy.random.default_rng(0)
-    noise = lambda: Image.fromarray(lot.integers(0, 256, (SIDE, SIDE, 3), dtype=numpy.uint8))
+    """Makes pictures, and GIFs with captions."""
+    rng = numpy.random.default_rng(0)
+    noise = lambda: Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), dtype=numpy.uint8))
     for name in ("pictures", "gifs"):
         (folder / name).mkdir(parents=True)
     for i in range(COUNT):
@@ -65,14 +65,14 @@ def new_vae():
 
 
 def held_out(folder, pattern):
-    """What the trainers, here and there, keep for validation."""
+    """The files that both trainers hold out for validation."""
     files = sorted(folder.glob(pattern))
     train = int((1 - 0.2) * len(files))
     return [files[i] for i in torch.utils.data.random_split(range(len(files)), [train, len(files) - train], generator=torch.Generator().manual_seed(42))[1]]
 
 
 def run_here(bin, program, data, results, *more):
-    """The last validation loss, and the folder."""
+    """Runs our program and returns its last validation loss."""
     command = [bin / program, data, "--results-folder", results, *SHARED, *more]
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
     lines = [json.loads(line) for line in (results / "metrics.jsonl").read_text().splitlines()]
@@ -80,7 +80,7 @@ def run_here(bin, program, data, results, *more):
 
 
 def differences(ours, theirs):
-    """How many tensors are not the same, or not on both sides."""
+    """Number of tensors that differ or that only one side has."""
     return sum(not torch.allclose(ours[k].double(), theirs[k].double(), atol=1e-6) for k in ours.keys() & theirs.keys()) + len(ours.keys() ^ theirs.keys())
 
 
@@ -90,7 +90,7 @@ def vae_both_ways(check, bin, media, folder):
         save_model_every=1, save_results_every=10**9, results_folder=str(folder / "python")))
     quietly(lambda: [trainer.train_step() for _ in range(STEPS)])
     theirs = folder / "python" / f"vae.{STEPS - 1}.pt"
-    # With a rate of 0, and a codebook that follows nothing, they stay what they were.
+    # With a learning rate of 0 and a codebook decay of 1 the weights do not change.
     still = ["--lr", 0, "--vq-decay", 1]
     run_here(bin, "train_nuwa_vae", media / "pictures", folder / "still", *flags(VAE), *still, "--weights", theirs)
     load = lambda path: torch.load(path, weights_only=True)
@@ -113,7 +113,7 @@ def trainer_in_python(vae, media, folder):
 
 
 def loss_in_python(nuwa, media):
-    """Of the clips that are held out, all in one batch."""
+    """The loss of the held-out clips, in one batch."""
     nuwa.eval()
     data = train_nuwa.GifVideoDataset(folder=media / "gifs", channels=3)
     data.path_stems = [str(path.with_suffix("")) for path in held_out(media / "gifs", "*.gif")]
@@ -135,7 +135,7 @@ def nuwa_both_ways(check, bin, media, folder, their_vae, our_vae):
                     "--vae-config", folder / "vae.json")
     check("Python's NUWA here", differences(load(folder / "still" / f"nuwa.{STEPS - 1}.pt"), load(theirs)), 0)
     check("Python's NUWA's loss here", abs(loss - quietly(lambda: loss_in_python(trainer.nuwa, media))))
-    # Our VAE says itself what it is, in the config.toml beside it.
+    # The configuration of our VAE is in the config.toml beside it.
     loss = run_here(bin, "train_nuwa", media / "gifs", folder / "ours", *flags(CONFIG), "--lr", 1e-3, "--vae", our_vae)
     trainer = trainer_in_python(new_vae(), media, folder / "again")
     trainer.nuwa.load_state_dict(load(folder / "ours" / f"nuwa.{STEPS - 1}.pt"), strict=True)

@@ -1,7 +1,7 @@
-"""Weights go both ways between train_vqgan and the trainer in Python (packages: requirements.txt). Run by hand:
+"""Exchanges weights between train_vqgan and the Python trainer (packages: requirements.txt). Run by hand:
 
-usage: python python_trainer.py --bin build/release/bin        trains on both sides, loads each other's files, compares
-       python python_trainer.py --fixture tests/training/python_trainer      writes what weights_test.cc reads
+usage: python python_trainer.py --bin build/release/bin        trains with both, loads each other's files, compares
+       python python_trainer.py --fixture tests/training/python_trainer      writes the files for weights_test.cc
 """
 import contextlib
 import io
@@ -32,9 +32,9 @@ SIZE, STEPS = 32, 4
 
 def make_pictures(folder, count=24):
     folder.mkdir(parents=True)
-    lot = numpy.random.default_rng(0)
+    rng = numpy.random.default_rng(0)
     for i in range(count):
-        Image.fromarray(lot.integers(0, 256, (6, 7, 3), dtype=numpy.uint8)).resize((40, 44)).save(folder / f"{i}.jpg")
+        Image.fromarray(rng.integers(0, 256, (6, 7, 3), dtype=numpy.uint8)).resize((40, 44)).save(folder / f"{i}.jpg")
     return folder
 
 
@@ -76,7 +76,7 @@ def to_python(check, bin, config, pictures, results, img):
     last, model = STEPS - 1, build(config)
     model.load_state_dict(load(f"vae.{last}.pt"))
     check(f"our vae.{last}.pt in Python", relative(reconstruct(model, img), check.by_ours(bin / "reconstruct", results / f"vae.{last}.pt", config, img)))
-    ema = EMA(VQGanVAE(**config))  # with a VGG inside, the package cannot load its own file either
+    ema = EMA(VQGanVAE(**config))  # if the model contains a VGG, the package cannot load even its own file
     ema.load_state_dict(load(f"vae.{last}.ema.pt"))
     check(f"our vae.{last}.ema.pt in Python",
           relative(reconstruct(ema.ema_model, img), check.by_ours(bin / "reconstruct", results / f"vae.{last}.ema.pt", config, img)))
@@ -92,7 +92,7 @@ def to_python(check, bin, config, pictures, results, img):
 
 
 def write_fixture(folder):
-    """What the smallest trainer saves, and what it makes of two pictures."""
+    """Writes the files of a tiny trainer and its reconstructions of two pictures."""
     with tempfile.TemporaryDirectory() as temporary:
         temporary = pathlib.Path(temporary)
         trainer = train_in_python(CONFIGS[0], make_pictures(temporary / "pictures"), temporary / "results")

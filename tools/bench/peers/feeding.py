@@ -1,6 +1,6 @@
-"""The three ways in which the peers are fed: torch's DataLoader, a pool of threads, or a pipeline of
-their own. Each gives `epoch(n)`: batches of n items in all, every file equally often, in a new random
-order for each pass."""
+"""The three ways to run a peer: torch's DataLoader, a thread pool, or the peer's own pipeline. Each
+provides `epoch(n)`: batches with n items in total, every file equally often, in a new random order
+for each pass."""
 import collections
 import dataclasses
 import random
@@ -13,11 +13,11 @@ class Peer:
     version: str
     epoch: typing.Callable  # number of items -> iterable of batches
     note: str = ""
-    items: int = 0  # in a pass, where they are not files
+    items: int = 0  # number of items per pass, if items are not files
 
 
 def shuffled(items, count):
-    """`count` items: whole passes, each in an order of its own."""
+    """`count` items: full passes, each in a new random order."""
     while count > 0:
         order = list(items)
         random.shuffle(order)
@@ -48,7 +48,7 @@ class _Files:
 
 
 class _BatchSampler:
-    """Its length changes between epochs, so that workers persist from warm-up to measurement."""
+    """A sampler whose length may change between epochs, so that workers persist from warm-up to measurement."""
 
     def __init__(self, files, batch_size):
         self.files, self.batch_size, self.count = files, batch_size, files
@@ -61,7 +61,7 @@ class _BatchSampler:
 
 
 def processes(files, load, batch_size, workers, **options):
-    """torch's DataLoader with worker processes; `load` gives one item."""
+    """torch's DataLoader with worker processes; `load` returns one item."""
     import torch
 
     torch.multiprocessing.set_sharing_strategy("file_system")
@@ -77,7 +77,7 @@ def processes(files, load, batch_size, workers, **options):
 
 
 def threads(files, load_batch, batch_size, workers):
-    """A pool of threads, two batches each in flight; `load_batch` makes a batch of a list of paths."""
+    """A thread pool with two batches per thread in flight; `load_batch` turns a list of paths into a batch."""
     pool = ThreadPoolExecutor(workers)
 
     def epoch(count):
@@ -93,7 +93,7 @@ def threads(files, load_batch, batch_size, workers):
 
 
 def stacked(load):
-    """load_batch of load: items stacked into one tensor."""
+    """Makes a `load_batch` from `load`: items are stacked into one tensor."""
     import torch
 
     return lambda paths: torch.stack([load(path) for path in paths])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes bumpy balls of any number of triangles, to see what large meshes take.
+"""Generates bumpy spheres with any number of triangles, to measure large meshes.
 
 usage: tools/bench/peers/large_meshes.py FOLDER [--count 20] [--faces 5000]
 """
@@ -10,7 +10,7 @@ import random
 
 
 def ball(faces, seed):
-    """Rings of vertices between two poles; OBJ."""
+    """A sphere of vertex rings between two poles, as OBJ text."""
     chance = random.Random(seed)
     around = max(3, round(math.sqrt(faces / 2)))
     rings = max(1, round(faces / (2 * around)))

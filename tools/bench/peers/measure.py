@@ -1,10 +1,10 @@
-"""Runs one peer and prints one JSON line, with the fields that Millrace's own bench programs print.
-A small epoch warms up (workers start, code is loaded) and is used up; then one epoch is timed from an
-empty pipeline to its last batch, so that nothing made before the clock started is counted. CPU and
-memory are those of the process and all its children.
+"""Runs one peer and prints one JSON line, with the same fields as Millrace's own bench programs.
+A small epoch is consumed as warm-up (workers start, code is loaded). Then one epoch is timed from an
+empty pipeline to its last batch, so that no prefetched batch is counted. CPU time and memory include
+all child processes.
 
-usage: measure.py WORKLOAD PEER --workers 2 --files LIST      (LIST: one path a line)
-       measure.py WORKLOAD --readable --files LIST            prints the files that every peer can read
+usage: measure.py WORKLOAD PEER --workers 2 --files LIST      (LIST: a file with one path per line)
+       measure.py WORKLOAD --readable --files LIST            prints the files that all peers can read
 """
 import argparse
 import importlib
@@ -20,7 +20,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def process_tree():
-    """(pid, fields of /proc/PID/stat after the name) of this process and all that descend from it."""
+    """(pid, fields of /proc/PID/stat after the name) of this process and all its descendants."""
     children = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -31,7 +31,7 @@ def process_tree():
             children.setdefault(int(fields[1]), []).append((int(entry), fields))
     own = open("/proc/self/stat").read().rpartition(")")[2].split()
     found = [(os.getpid(), own)]
-    for pid, _ in found:  # grows while it is walked
+    for pid, _ in found:  # the list grows during the loop
         found.extend(children.get(pid, []))
     return found
 
@@ -46,7 +46,7 @@ def machine_busy_seconds():
 
 
 class PeakMemory(threading.Thread):
-    """The largest sum of resident pages over the process tree, looked at every half second."""
+    """The peak of the resident memory of the process tree, sampled every half second."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -86,12 +86,12 @@ def measure(workload, name, peer, workers, files, passes, warm):
         "items_per_s": items / seconds, "cpu_seconds_per_item": cpu / items, "cpu_busy_cores": cpu / seconds,
         "foreign_cores": max(0, busy - cpu) / seconds, "peak_rss_mb": memory.bytes / 1e6, "files": files,
         "items": items, "seconds": seconds, "first_batch_s": first}), flush=True)
-    for pid, _ in process_tree()[1:]:  # our own workers, some of which would not end by themselves
+    for pid, _ in process_tree()[1:]:  # kills our own workers; some would not exit by themselves
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    os._exit(0)  # some peers hang or crash while they are torn down; the measurement is over
+    os._exit(0)  # some peers hang or crash at exit, when the measurement is already done
 
 
 def main():
@@ -109,7 +109,7 @@ def main():
         print("\n".join(module.readable(files)))
         return
     if args.peer not in module.PEERS:
-        sys.exit(f"no peer {args.peer}; there are {', '.join(module.PEERS)}")
+        sys.exit(f"unknown peer {args.peer}; choose one of {', '.join(module.PEERS)}")
     peer = module.PEERS[args.peer](files, args.workers)
     items = getattr(peer, "items", None) or len(files)
     measure(args.workload, args.peer, peer, args.workers, items, args.passes, module.WARM)

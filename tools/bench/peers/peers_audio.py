@@ -80,7 +80,7 @@ def torchcodec(files, workers):
 
 
 def readable(files):
-    """Those that libsndfile and FFmpeg both decode whole."""
+    """The files that both libsndfile and FFmpeg decode completely."""
     import av
     import soundfile
 

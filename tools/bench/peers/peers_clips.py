@@ -1,5 +1,5 @@
-"""Video files -> [4, 3, 17, 128, 128] uint8: the first 17 frames, centre square, the last frame repeated
-where a file has fewer. OpenCV and decord resize with cv2's default bilinear, as most training code does."""
+"""Video files -> [4, 3, 17, 128, 128] uint8: the first 17 frames, centre crop; shorter files repeat the
+last frame. OpenCV and decord resize with cv2's default bilinear filter, as most training code does."""
 import os
 
 from feeding import Peer, processes, shuffled, stacked, threads
@@ -103,7 +103,7 @@ def torchcodec(files, workers):
 
     def load(path):
         options = {"seek_mode": "approximate", "num_ffmpeg_threads": 1}
-        seen = VideoDecoder(path, **options).metadata  # Resize wants both sides beforehand
+        seen = VideoDecoder(path, **options).metadata  # Resize needs both sides in advance
         shorter = min(seen.width, seen.height)
         size = max(SIDE, round(seen.height * SIDE / shorter)), max(SIDE, round(seen.width * SIDE / shorter))
         decoder = VideoDecoder(path, transforms=[Resize(size), CenterCrop((SIDE, SIDE))], **options)
@@ -125,7 +125,7 @@ def spdl(files, workers):
     config = spdl.io.decode_config(decoder_options={"threads": "1"})
 
     def load(path):
-        # Only packets of the first 1.2 s are read of a video; a GIF is short.
+        # Reads only the packets of the first 1.2 s of a video; GIFs are short.
         window = {} if path.lower().endswith(".gif") else {"timestamp": (0, 1.2)}
         packets = spdl.io.demux_video(path, **window)
         decoded = spdl.io.decode_packets(packets, filter_desc=CHAIN + ",format=pix_fmts=rgb24", decode_config=config,

@@ -1,5 +1,5 @@
-"""JPEG files -> [32, 3, 256, 256] uint8: RGB, shorter side to 256, random flip, centre square. Resizing is
-antialiased bilinear (area in OpenCV)."""
+"""JPEG files -> [32, 3, 256, 256] uint8: RGB, shorter side resized to 256, random flip, centre crop. The
+filter is antialiased bilinear (area in OpenCV)."""
 import random
 
 from feeding import Peer, processes, shuffled, threads
@@ -29,7 +29,7 @@ def pillow(files, workers):
 
 
 def _square(image):
-    """HWC of any size, shorter side SIDE -> CHW square, flipped or not."""
+    """HWC with shorter side SIDE -> CHW square, randomly flipped."""
     height, width = image.shape[:2]
     top, left = (height - SIDE) // 2, (width - SIDE) // 2
     image = image[top:top + SIDE, left:left + SIDE]

@@ -1,4 +1,4 @@
-"""Mesh files -> vertices float32 [n, 3] and faces int64 [m, 3], triangles, eight files a batch."""
+"""Mesh files -> vertices float32 [n, 3] and triangles int64 [m, 3], eight files per batch."""
 import pathlib
 import subprocess
 import sys
@@ -69,8 +69,8 @@ def _in_threads(loader):
 
 
 def readable(files):
-    """Those that both libraries load, with finite coordinates. A crash of one of them must not end the listing: each gets a process
-    of its own and is started again after the file on which it fell."""
+    """The files that both libraries load with finite coordinates. Each library runs in its own process. If it crashes, it is started
+    again with the next file."""
     for loader in ("_trimesh_loader", "_assimp_loader"):
         files = list(_readable_by(loader, files))
     return files

@@ -1,5 +1,5 @@
-"""Whole programs that make one .npy of a folder of pictures, until it is on the disk: preprocess, and the
-same as one would write it in Python, with Pillow and two processes. Both are started anew every time."""
+"""Programs that convert a folder of pictures to one .npy file: preprocess, and a typical Python script
+with Pillow and two processes. The time is that of the whole process, until the file is on the disk."""
 import json
 import multiprocessing
 import os
@@ -21,7 +21,7 @@ def _open(path):
 
 
 def _load(task):
-    """Resize of the shorter side and crop of the middle, as torchvision has them."""
+    """Resizes the shorter side and crops the centre, like torchvision."""
     import numpy
     from PIL import Image, ImageOps
 

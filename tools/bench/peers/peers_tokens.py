@@ -1,4 +1,4 @@
-"""Random rows of a memory-mapped array, int64 [rows, 1024], 64 a batch, as torch tensors."""
+"""Random rows of a memory-mapped array, int64 [rows, 1024], as torch tensors in batches of 64."""
 import numpy
 import torch
 

@@ -1,17 +1,17 @@
-"""NUWA for train.py: the trainer here and the one in Python on the same GIFs with texts, ours also on their codes; and how fast
-either makes codes of them, with the same weights. Texts are CLIP's tokens on both sides."""
+"""The NUWA benchmark of train.py: our trainer and the Python one on the same GIFs with captions, ours also on precomputed codes; and
+the speed of both at computing the codes, with the same weights. Captions are CLIP tokens on both sides."""
 import json
 import pathlib
 import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# In the proportions of the package's own example, where VAE and transformer have one dim.
+# The proportions are those of the package's example, where VAE and transformer have the same dim.
 SPEC = {"steps": 3, "warm": 2, "batch": 4, "gifs": 96, "side": 128,
         "model": {"dim": 128, "max_video_frames": 5, "enc_reversible": True, "dec_reversible": True,
                   "vae": {"dim": 128, "image_size": 128, "channels": 3, "num_layers": 4, "use_vgg_and_gan": False, "vq_kmeans_init": False}}}
 THEIRS, OURS = "nuwa-pytorch, from GIFs", {"millrace, from GIFs": [], "millrace, from codes": ["codes"]}
-# The package converts clip by clip; several at once are tried too, and its better rate is what counts.
+# The package converts one clip at a time. Batches of clips are also measured, and the better rate counts.
 TOKENS = {**SPEC, "tokens": True}
 THEIRS_TOKENS = "nuwa-pytorch, clips/s"
 OURS_TOKENS = {"nuwa-pytorch, 8 at once, clips/s": ["python"], "preprocess tokens, clips/s": []}
@@ -48,7 +48,7 @@ def theirs(bench, spec, at_once=1):
 
 
 def convert(bench, spec, out):
-    """Of the whole program, from its start."""
+    """The time of the whole process, from its start."""
     result, memory = bench.measured([bench.root / "build/release/bin/preprocess", "tokens", gifs(bench, spec), "--model", vae(bench, spec), "--frames",
                                      spec["model"]["max_video_frames"], "--captions", "--out", out, "--jobs", bench.threads, "--json", "--fresh"])
     return result["items_per_s"], memory, {**result, "data_wait": 0}

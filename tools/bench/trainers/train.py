@@ -1,9 +1,9 @@
-"""Trains the same model on the same files with a trainer of ours and with the one in Python, in turns, every run a
-fresh process, and prints a table: steps per second, where the time went, peak memory.
+"""Trains the same model on the same files with our trainer and with the Python trainer, alternately, each run in a
+new process. Prints a table: steps per second, time by phase, peak memory.
 
-usage: train.py --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3]
-                [--only tiny small video mulan mesh_autoencoder mesh_transformer nuwa nuwa_tokens]
-                [--pictures FOLDER] [--clips FOLDER] [--sounds FOLDER] [--meshes FOLDER]      meshes: OBJ files
+usage: train.py train --root REPOSITORY --work FOLDER --out FOLDER [--rounds 3]
+                      [--only tiny small video mulan mesh_autoencoder mesh_transformer nuwa nuwa_tokens]
+                      [--pictures FOLDER] [--clips FOLDER] [--sounds FOLDER] [--meshes FOLDER]      meshes: OBJ files
 """
 import argparse
 import json
@@ -23,35 +23,35 @@ THREADS, SIZE, BATCH, WARM = 2, 128, 4, 5
 MODELS = {
     "tiny": {"steps": 30, "model": {"dim": 16, "layers": 2, "codebook_size": 256, "discr_layers": 2}},
     "small": {"steps": 20, "model": {"dim": 32, "layers": 3, "codebook_size": 4096, "discr_layers": 3}},
-    # Clips are decoded live from mp4 files.
+    # Clips are decoded from mp4 files during training.
     "video": {"steps": 8, "frames": 9, "batch": 2,
               "model": {"image_size": 64, "init_dim": 32, "codebook_size": 1024,
                         "layers": ["residual", ["compress_space", 64], "residual", ["compress_time", 96], "residual", "linear_attend_space",
                                    ["compress_space", 128], "attend_space", "attend_time"],
                         "discr_kwargs": {"dim": 16, "image_size": 64, "channels": 3, "max_dim": 128}}},
-    # Autoencoders are of the package's own size; the meshes are in memory in Python, and read live here.
+    # Autoencoders have the package's default size. The Python trainer has the meshes in memory; ours reads files during training.
     "mesh_autoencoder": {"steps": 6, "batch": 8, "meshes": True, "model": {}},
     "mesh_transformer": {"steps": 10, "batch": 8, "meshes": True,
                          "model": {"dim": 128, "attn_depth": 4, "attn_heads": 4, "max_seq_len": 1200,
                                    "autoencoder": {"codebook_size": 1024}}},
 }
-# Sounds are decoded live from ogg and mp3 files, made by tools/samples/sample_sounds.py if no folder is given.
+# Sounds are decoded during training from ogg and mp3 files, made by tools/samples/sample_sounds.py if no folder is given.
 BYTES = {"num_tokens": 257, "max_seq_len": 64}
 MODELS["mulan"] = {"steps": 12, "samples": 16000, "rate": 16000, "batch": 8,
                    "model": {"dim_latent": 128, "audio": {"dim": 256, "depth": 4, "heads": 4},
                              "text": {"dim": 256, "depth": 4, "heads": 4, **BYTES}}}
 MODELS["nuwa"], MODELS["nuwa_tokens"] = nuwa.SPEC, nuwa.TOKENS
-# The trainer in Python has the gradient penalty in every step, whatever it is told; so has --compat's. Ours by
-# default has it in every fourth, which is what the option says.
+# The Python trainer computes the gradient penalty in every step and ignores its option; so does --compat. Our default
+# follows the option: every fourth step.
 OURS = {"millrace, same losses": ["--apply-grad-penalty-every", "1"], "millrace": []}
 OURS_VIDEO = {"millrace": []}
 OURS_AUTOENCODER = {"millrace, same batches": ["--bucket-window", "0"], "millrace": []}
-# The same batches, batches of meshes of similar length, and codes that were made once.
+# Variants: the same batches, batches of meshes of similar length, and precomputed codes.
 OURS_MESHES = {"millrace, same batches": ["--bucket-window", "0"], "millrace": [], "millrace, from codes": ["codes"]}
 
 
 def measured(command, environment):
-    """One process: what it printed last, and its peak memory in MB."""
+    """Runs a process; returns its last printed line and its peak memory in MB."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as complaints:
         process = subprocess.Popen([str(part) for part in command], stdout=out, stderr=complaints, env=environment)
         _, status, usage = os.wait4(process.pid, 0)

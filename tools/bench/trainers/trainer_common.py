@@ -1,10 +1,10 @@
-"""What the trainers in Python share when they are measured: their arguments, and clocks around their calls."""
+"""Shared by the measurements of the Python trainers: command line arguments and timers."""
 import argparse
 import time
 
 
 def arguments(doc, **more):
-    """Those that every trainer has, and `more`: names and types."""
+    """The arguments of every trainer, and `more` (names and types)."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, kind in {"folder": str, "steps": int, "warm": int, "batch": int, "threads": int, "model": str, **more}.items():
         parser.add_argument("--" + name, type=kind, required=True)
@@ -12,7 +12,7 @@ def arguments(doc, **more):
 
 
 class Clock:
-    """Adds up how long calls take."""
+    """Adds up the time of calls."""
 
     def __init__(self):
         self.seconds = 0.0
@@ -27,7 +27,7 @@ class Clock:
         return timed
 
     def iterator(self, inner):
-        """The same items; how long its consumer waits for them is added up."""
+        """Yields the same items and adds up the time that the consumer waits for them."""
         class Timed:
             __next__ = staticmethod(self.around(lambda: next(inner)))
         return Timed()
@@ -46,7 +46,7 @@ def read_obj(path):
 
 
 def train_timed(trainer, warm, steps, peer):
-    """Runs a trainer of meshgpt-pytorch that was made for `warm` steps, and `steps` more on the clock."""
+    """Runs a trainer of meshgpt-pytorch for `warm` steps, then measures `steps` more."""
     data, backward, optimizer = Clock(), Clock(), Clock()
     trainer.next_data_to_forward_kwargs = data.around(trainer.next_data_to_forward_kwargs)
     trainer.accelerator.backward = backward.around(trainer.accelerator.backward)

@@ -1,8 +1,8 @@
-"""Trains MeshGPT's autoencoder with the trainer of meshgpt-pytorch and prints one JSON line, as train.py expects it.
+"""Trains MeshGPT's autoencoder with the trainer of meshgpt-pytorch and prints one JSON line for train.py.
 
 usage: trainer_mesh_autoencoder.py --folder MESHES --steps 10 --warm 3 --batch 4 --threads 2 --model JSON
 
-Meshes are OBJ files of triangles. They are in memory, with the pairs of faces that touch, before the clock starts.
+Meshes are OBJ files of triangles. They and their face edges are in memory before the measurement starts.
 """
 import contextlib
 import json

@@ -1,5 +1,5 @@
-"""Trains a mesh transformer with the trainer of meshgpt-pytorch and prints one JSON line, as train.py expects it. The meshes are
-in memory, with their face edges, before the first step.
+"""Trains a mesh transformer with the trainer of meshgpt-pytorch and prints one JSON line for train.py. The meshes and their face
+edges are in memory before the first step.
 
 usage: trainer_mesh_transformer.py --folder MESHES --steps 10 --warm 3 --batch 2 --threads 2 --model JSON --autoencoder FILE
        trainer_mesh_transformer.py --make FILE --model JSON       writes an untrained autoencoder for both sides

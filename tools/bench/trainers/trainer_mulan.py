@@ -1,5 +1,5 @@
-"""Trains MuLaN with the trainer of musiclm-pytorch and prints one JSON line, as train.py expects it. Sounds are decoded by soundfile and
-resampled by torchaudio in the data set, as a user of the package would do it; with --embed it embeds them instead of training.
+"""Trains MuLaN with the trainer of musiclm-pytorch and prints one JSON line for train.py. The data set decodes sounds with soundfile and
+resamples them with torchaudio, as a user of the package would do it. With --embed it computes embeddings instead of training.
 
 usage: trainer_mulan.py --folder SOUNDS --steps 10 --warm 3 --batch 8 --threads 2 --samples 32000 --rate 16000 --model JSON [--embed]
 """
@@ -30,7 +30,7 @@ def arguments():
 
 
 def stand_in(name, **attributes):
-    """The package imports classes of audiolm-pytorch that MuLaN does not use, and which cannot be imported with a new Python."""
+    """Replaces classes of audiolm-pytorch that the package imports. MuLaN does not use them, and they cannot be imported with a new Python."""
     module = types.ModuleType(name)
     module.__spec__ = importlib.machinery.ModuleSpec(name, None)
     module.__dict__.update(attributes)
@@ -48,7 +48,7 @@ def main():
     from musiclm_pytorch import AudioSpectrogramTransformer, MuLaN, MuLaNTrainer, TextTransformer
 
     class Pairs(torch.utils.data.Dataset):
-        """Sounds and the bytes of their captions, the tokens that train_mulan has by default."""
+        """Sounds, and their captions as bytes: the default tokens of train_mulan."""
 
         def __init__(self):
             self.paths = sorted(path for path in args.folder.iterdir() if path.suffix != ".txt")
@@ -62,7 +62,7 @@ def main():
             sound = torchaudio.functional.resample(torch.from_numpy(sound.mean(1)), rate, args.rate)[:args.samples]
             sound = torch.nn.functional.pad(sound, (0, args.samples - len(sound)))
             tokens = torch.tensor([1 + byte for byte in path.with_suffix(".txt").read_bytes().rstrip()])
-            # Filled up to the longest there is: the trainer cuts every field to the shortest of the batch.
+            # Padded to the longest caption, because the trainer truncates every field to the shortest in the batch.
             return sound, torch.nn.functional.pad(tokens, (0, 64 - len(tokens)))
 
     torch.set_num_threads(args.threads)

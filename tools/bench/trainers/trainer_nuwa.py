@@ -1,9 +1,8 @@
-"""Trains NUWA with the trainer of nuwa-pytorch, or makes codes of clips with its VAE, and prints one JSON line, as train.py
-expects it.
+"""Trains NUWA with the trainer of nuwa-pytorch, or encodes clips with its VAE, and prints one JSON line for train.py.
 
 usage: trainer_nuwa.py --folder GIFS --steps 10 --warm 3 --batch 4 --accum 1 --threads 2 --model JSON [--vae FILE] [--codes FILE [--at-once 8]]
 
---codes FILE: convert_video_tensor_dataset_to_indices instead of training, or the same with several clips at once. --save FILE: writes the VAE, as it starts, and ends.
+--codes FILE: runs convert_video_tensor_dataset_to_indices instead of training; with --at-once in batches of clips. --save FILE: writes the untrained VAE and exits.
 """
 import argparse
 import contextlib
@@ -30,7 +29,7 @@ def arguments():
 
 
 def convert(args, vae, data, frames):
-    """The seconds that it takes."""
+    """Encodes the clips and returns the time in seconds."""
     import numpy
     import torch
     from nuwa_pytorch import train_nuwa as package
@@ -71,7 +70,7 @@ def main():
                                       grad_accum_every=args.accum, save_model_every=10**9, save_results_every=10**9, results_folder=folder + "/results")
         wait = Clock()
         trainer.dl = wait.iterator(trainer.dl)
-        trainer.steps = 1  # samples and weights, which step 0 would have, are not measured
+        trainer.steps = 1  # skips step 0, which would write samples and weights
         for _ in range(args.warm):
             trainer.train_step()
         wait.seconds, start = 0.0, time.perf_counter()

@@ -1,4 +1,4 @@
-"""Trains a video tokenizer with the trainer of magvit2-pytorch and prints one JSON line, as train.py expects it.
+"""Trains a video tokenizer with the trainer of magvit2-pytorch and prints one JSON line for train.py.
 
 usage: trainer_video_tokenizer.py --folder CLIPS --steps 10 --warm 3 --batch 2 --threads 2 --frames 9 --model JSON --vgg FILE
 """

@@ -1,4 +1,4 @@
-"""Trains a VQGAN with the trainer of muse-maskgit-pytorch and prints one JSON line, as train.py expects it.
+"""Trains a VQGAN with the trainer of muse-maskgit-pytorch and prints one JSON line for train.py.
 
 usage: trainer_vqgan.py --folder PICTURES --steps 40 --warm 5 --batch 4 --size 128 --threads 2 --model JSON --vgg FILE
 """
@@ -26,7 +26,7 @@ def main():
     torch.manual_seed(0)
     vae = VQGanVAE(**json.loads(args.model), vgg=vgg_file.load(args.vgg))
     with tempfile.TemporaryDirectory() as results, contextlib.redirect_stdout(sys.stderr):
-        # Results and weights at step 0 only, which is not timed.
+        # Results and weights are written at step 0 only, which is not measured.
         trainer = VQGanVAETrainer(vae, folder=args.folder, num_train_steps=args.warm + args.steps, batch_size=args.batch,
                                   image_size=args.size, results_folder=results, save_results_every=10**9,
                                   save_model_every=10**9)

@@ -1,5 +1,5 @@
-"""VGG16 with torchvision's names and a sixteenth of its channels, with random weights: what both trainers see
-through when they are compared. The published weights are half a gigabyte, and would take most of a step.
+"""VGG16 with torchvision's parameter names, a sixteenth of its channels and random weights: the perceptual network of both
+trainers in the benchmark. The published weights are half a gigabyte, and the full network would take most of a step's time.
 
 usage: vgg.py FILE      writes the state_dict
 """
@@ -29,7 +29,7 @@ def build():
 
 
 def load(path):
-    """Up to the last hidden layer, frozen and without dropout."""
+    """The network up to the last hidden layer, frozen and without dropout."""
     net = build()
     net.load_state_dict(torch.load(path, weights_only=True))
     net.classifier = nn.Sequential(*list(net.classifier)[:-2])
