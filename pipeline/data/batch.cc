@@ -7,8 +7,6 @@
 
 namespace millrace {
 
-using namespace detail;
-
 namespace {
 
 [[noreturn]] void refuse(std::string_view field, const std::string& problem) {
@@ -27,7 +25,7 @@ std::span<const BadSample> Batch::dropped() const {
   return data_->dropped;
 }
 std::optional<double> Batch::padding() const {
-  if (std::ranges::find(data_->forms, FieldForm::collated) == data_->forms.end()) return {};
+  if (std::ranges::find(data_->forms, detail::FieldForm::collated) == data_->forms.end()) return {};
   if (data_->collated_bytes <= 0) return 0;
   return static_cast<double>(data_->padding_bytes) / static_cast<double>(data_->collated_bytes);
 }
@@ -43,7 +41,7 @@ const Position& Batch::next_position() const {
 
 const Array& Batch::operator[](std::string_view field) const {
   auto index = static_cast<std::size_t>(data_->schema->at(field));
-  if (data_->forms[index] == FieldForm::list) {
+  if (data_->forms[index] == detail::FieldForm::list) {
     refuse(field, "is kept as a list; use list() or texts(), or give it a collation");
   }
   return data_->arrays[index];
@@ -51,7 +49,7 @@ const Array& Batch::operator[](std::string_view field) const {
 
 std::span<const Array> Batch::list(std::string_view field) const {
   auto index = static_cast<std::size_t>(data_->schema->at(field));
-  if (data_->forms[index] != FieldForm::list)
+  if (data_->forms[index] != detail::FieldForm::list)
     refuse(field, "is one array, not a list; use operator[]");
   return data_->lists[index];
 }
@@ -59,7 +57,7 @@ std::span<const Array> Batch::list(std::string_view field) const {
 std::span<const std::string_view> Batch::texts(std::string_view field) const {
   auto index = static_cast<std::size_t>(data_->schema->at(field));
   if (!(*data_->schema)[static_cast<int>(index)].text) refuse(field, "is not a text field");
-  if (data_->forms[index] != FieldForm::list) {
+  if (data_->forms[index] != detail::FieldForm::list) {
     refuse(field, "was collated into one array; use operator[]");
   }
   return data_->texts[index];
@@ -67,7 +65,7 @@ std::span<const std::string_view> Batch::texts(std::string_view field) const {
 
 const Array& Batch::lengths(std::string_view field) const {
   auto index = static_cast<std::size_t>(data_->schema->at(field));
-  if (data_->forms[index] != FieldForm::collated) {
+  if (data_->forms[index] != detail::FieldForm::collated) {
     refuse(field, "has no lengths: it has a fixed shape or is kept as a list");
   }
   return data_->lengths[index];

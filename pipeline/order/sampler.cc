@@ -10,8 +10,6 @@
 
 namespace millrace {
 
-using namespace detail;
-
 namespace {
 
 void require(bool condition, const std::string& problem) {
@@ -38,7 +36,8 @@ Sampler::Sampler(SamplerOptions given) : options_(std::move(given)) {
           "bucket_window must be 0 to 2^20 batches, but is " + number(options.bucket_window));
   require(options.bucket_window == 0 || options.lengths, "bucket_window needs lengths");
   if (options.lengths) {
-    buckets_ = std::make_shared<BucketOrder>(options.size, options.shuffle, options.lengths);
+    buckets_ =
+        std::make_shared<detail::BucketOrder>(options.size, options.shuffle, options.lengths);
   }
   if (options.tail == Tail::drop) {
     std::int64_t wanted = options.batch_size * options.world * options.group;
