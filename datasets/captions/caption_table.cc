@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -61,7 +61,7 @@ class Table {
     return rows;
   }
 
-  // One record from the cursor on; false at the end.
+  // Reads the next record; false at the end of the table.
   bool next_record(std::vector<std::string>& cells) {
     cells.clear();
     if (at_ >= text_.size()) return false;
@@ -163,4 +163,4 @@ std::vector<CaptionRow> read_caption_table(const std::filesystem::path& table,
   return Table(table, path_column, caption_column).rows();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -66,15 +66,22 @@ class Dataset {
   // How many samples one task should load: more than one where a sample takes only microseconds,
   // so that starting tasks does not cost more than they do.
   virtual std::int64_t samples_per_task() const { return 1; }
-  // This sample is the next that this thread loads, after the one it is given now. A data set over
-  // memory may begin to fetch it; most do nothing. It must not wait.
-  virtual void expect(std::int64_t /*index*/) const noexcept {}
-  // Roughly how long a sample takes beside others, in any unit, e.g. the bytes of its file. Of a
-  // batch the longest is begun first, so that nobody waits for it in the end. 0: not known.
-  virtual std::int64_t cost(std::int64_t /*index*/) const { return 0; }
-  // How long a sample is along what varies, e.g. the faces of a mesh, for batches of similar length
-  // (LoaderOptions::bucket). Known at once, always the same, and it does not throw. 0: not known.
-  virtual std::int64_t length(std::int64_t /*index*/) const { return 0; }
+
+  // The next three take the epoch too, because an index of a Mixture is another sample in every
+  // epoch. A data set that wraps others derives from Adapter (adapter.h), which forwards them.
+
+  // The calling thread loads this sample next. A data set over memory may start to prefetch it;
+  // most do nothing. Must not block.
+  virtual void expect(std::int64_t /*index*/, std::int64_t /*epoch*/ = 0) const noexcept {}
+  // Estimated time to load the sample, in any unit, e.g. the size of its file in bytes. A loader
+  // starts the most expensive samples of a batch first. 0: unknown.
+  virtual std::int64_t cost(std::int64_t /*index*/, std::int64_t /*epoch*/ = 0) const { return 0; }
+  // The extent that varies between samples, e.g. the number of faces of a mesh, for batches of
+  // similar length (LoaderOptions::bucket). Returns at once, always the same number, and does not
+  // throw. 0: unknown.
+  virtual std::int64_t length(std::int64_t /*index*/, std::int64_t /*epoch*/ = 0) const {
+    return 0;
+  }
 };
 
 // How data sets are passed around: shared and read only. Made from any data set by copy or move,

@@ -109,7 +109,7 @@ void Slot::put_in_order() {
   Sampler::Order order(parts_.sampler, data_.step);
   bool known = false;
   for (std::int64_t number = 0; number < data_.step.rows; ++number) {
-    const std::int64_t cost = parts_.dataset->cost(order.index(number));
+    const std::int64_t cost = parts_.dataset->cost(order.index(number), data_.step.at.epoch);
     known = known || cost != 0;
     longest_first_.emplace_back(-cost, number);
   }
@@ -137,7 +137,7 @@ void Slot::load_rows() noexcept {
       break;
     }
     std::int64_t next = number + 1 < end ? order.index(number + 1) : -1;
-    if (next >= 0) parts_.dataset->expect(next);
+    if (next >= 0) parts_.dataset->expect(next, data_.step.at.epoch);
     load_row(number, index, task);
     index = next;
   }

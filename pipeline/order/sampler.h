@@ -48,8 +48,8 @@ enum class Tail {
   fill,     // a full last batch; the missing rows repeat samples from the epoch's start
 };
 
-// How long a sample is, where samples differ; always the same for one sample.
-using SampleLengths = std::function<std::int64_t(std::int64_t index)>;
+// The length of the sample that an epoch has at an index; see Dataset::length.
+using SampleLengths = std::function<std::int64_t(std::int64_t index, std::int64_t epoch)>;
 
 struct SamplerOptions {
   std::int64_t size = 0;
