@@ -11,8 +11,8 @@ class DataType;
 
 namespace millrace::detail {
 
-// The field of a column with this type, without a name; nothing if samples cannot have such a
-// field.
+// The field of a column with this type, without a name; nothing if a sample cannot have
+// this field.
 std::optional<Field> field_of_type(const arrow::DataType& type);
 // The same for types whose values all have the same number of elements; nothing for other types.
 std::optional<Field> fixed_field(const arrow::DataType& type);

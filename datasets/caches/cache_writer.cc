@@ -88,17 +88,17 @@ void CacheWriter::State::remove_old() const {
 void CacheWriter::State::refuse_if_other(const fs::path& where, const CacheInfo& found) const {
   std::string different = differences(plan_of(found), plan_of(description.info));
   if (different.empty()) return;
-  throw Error("there is a cache that was made otherwise: " + different)
+  throw Error("there is a cache that was made with other options: " + different)
       .at(where.string())
       .kind(ErrorKind::usage)
-      .hint("Choose another name, use the same options to go on, or begin anew (--fresh)");
+      .hint("Choose another name, use the same options to resume, or start again with --fresh");
 }
 
 void CacheWriter::State::look_at_finished() {
   if (!fs::exists(out)) return;
   CacheInfo found = read_cache_info(out);
   if (!found.described) {
-    throw Error("the file is there already and was not written by Millrace")
+    throw Error("the file exists already and was not written by Millrace")
         .at(out.string())
         .kind(ErrorKind::usage)
         .hint("Remove it, or choose another name");
@@ -253,7 +253,7 @@ CacheInfo CacheWriter::join() {
   } catch (Error& error) {
     if (std::ranges::find(joined.paths, fs::path(error.source())) != joined.paths.end()) {
       fs::remove(error.source());
-      error.hint("The shard was removed: run the same again to make it anew");
+      error.hint("The shard was removed: run the same command again to write it again");
     }
     throw;
   }

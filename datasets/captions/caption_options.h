@@ -18,7 +18,7 @@ enum class TextBeside {
 };
 
 struct CaptionOptions {
-  // Adds the field "tokens" int64, the token ids of the caption; null: no such field.
+  // Adds the field "tokens" int64, the token ids of the caption; null: no field "tokens".
   std::shared_ptr<const Tokenizer> tokenizer{};
   std::int64_t max_tokens = 256;
   bool truncate = true;  // false: a longer caption is an error of its sample

@@ -105,7 +105,7 @@ class Table {
       if (found == cells.end()) {
         fail(1, "there is no column \"" + name + "\" among those it names");
       }
-      if (std::ranges::count(cells, name) > 1) fail(1, "the column \"" + name + "\" stands twice");
+      if (std::ranges::count(cells, name) > 1) fail(1, "the column \"" + name + "\" occurs twice");
       return static_cast<std::size_t>(found - cells.begin());
     };
     const std::size_t path = column(path_column_), caption = column(caption_column_);

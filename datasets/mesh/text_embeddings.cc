@@ -72,7 +72,7 @@ TextEmbeddings::TextEmbeddings(const std::filesystem::path& path,
       if (found == by_name.end()) found = by_name.find(without_extension(mesh.relative));
       if (found == by_name.end() || found->second < 0) {
         throw refusal((found == by_name.end() ? "no row has the source '" : "several rows are '") +
-                          mesh.relative + "', nor is there one without its extension",
+                          mesh.relative + "', with or without its extension",
                       path);
       }
       row_of_.push_back(found->second);

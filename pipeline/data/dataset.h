@@ -1,5 +1,5 @@
-// What can be loaded. A data set knows its size and what a sample is made of, and fills one sample
-// at a time; `load` is called from many threads at once.
+// The interface of data sets. A data set has a size and a schema and fills one sample at a time;
+// loaders call `load` from many threads at once.
 //
 //   class Squares : public Dataset {
 //     std::int64_t size() const override { return 100; }
@@ -29,23 +29,23 @@
 
 namespace millrace {
 
-// What a sample may depend on, besides its index. The same (seed, epoch, index) must give the same
-// sample: take random choices from random(), and from nowhere else.
+// What a sample may depend on besides its index. The same (seed, epoch, index) must give the same
+// sample, so take random numbers only from random().
 struct LoadContext {
   std::uint64_t seed = 42;
   std::int64_t epoch = 0;
   std::int64_t index = 0;
-  int worker = 0;  // which thread of the pool, 0..threads-1: for decoder state kept per thread
+  int worker = 0;  // number of the pool's thread, 0..threads-1: for decoder state per thread
   const std::atomic<bool>* stop = nullptr;
 
   Random random(std::string_view stage) const { return {seed, epoch, index, stage}; }
-  // True once the loader is being closed. A load that takes seconds should look now and then.
+  // True once the loader is being closed. A load() that takes seconds should check it.
   bool cancelled() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };
 
-// Something that a data set found and does not offer as a sample, and why.
+// An entry that a data set found but that is not a sample, and the reason.
 struct LeftOut {
-  std::string source;  // its path, as in describe()
+  std::string source;  // path, as in describe()
   std::string reason;
 };
 
@@ -54,17 +54,17 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
   virtual const Schema& schema() const = 0;
-  // Fills every field of `sample`, or says why it cannot. What it throws counts as such an error.
+  // Fills every field of `sample`, or returns an error. An exception counts as an error too.
   virtual Status load(std::int64_t index, const LoadContext& context, Sample& sample) const = 0;
-  // What to call a sample in messages and in the ledger, e.g. its path.
+  // The sample's name in messages and in the ledger, e.g. its path.
   virtual std::string describe(std::int64_t index) const {
     return "sample " + std::to_string(index);
   }
-  // A file without its pair, a folder that cannot be read and so on: a loader records them in its
-  // ledger, where they do not count as bad samples.
+  // E.g. files without their pair and folders that cannot be read. A loader writes them to its
+  // ledger; they do not count as bad samples.
   virtual std::vector<LeftOut> left_out() const { return {}; }
-  // How many samples one task should load: more than one where a sample takes only microseconds,
-  // so that starting tasks does not cost more than they do.
+  // Number of samples that one task loads. More than 1 if a sample takes only microseconds, so that
+  // starting tasks does not take longer than loading.
   virtual std::int64_t samples_per_task() const { return 1; }
 
   // The next three take the epoch too, because an index of a Mixture is another sample in every
@@ -84,8 +84,8 @@ class Dataset {
   }
 };
 
-// How data sets are passed around: shared and read only. Made from any data set by copy or move,
-// or from a shared_ptr to one.
+// A shared, read-only reference to any data set. Made from a data set by copy or move, or from a
+// shared_ptr.
 class AnyDataset {
  public:
   AnyDataset(std::shared_ptr<const Dataset> dataset) : dataset_(std::move(dataset)) {  // NOLINT

@@ -82,7 +82,7 @@ Adapter::Target Mixture::target(std::int64_t index, std::int64_t epoch) const {
 Status Mixture::load(std::int64_t index, const LoadContext& context, Sample& sample) const {
   Status status = Adapter::load(index, context, sample);
   if (!status.ok()) {
-    // Another epoch has another sample here, so the index as such is not bad.
+    // Another epoch has another sample here, so a failure does not make the index bad.
     status.error().transient();
     if (status.error().source().empty()) {
       const Choice choice = choose(index, context.epoch);
