@@ -1,6 +1,4 @@
-// Data sets of every kind, and the loader: all that a program needs to read media without LibTorch.
-//
-//   #include <millrace/datasets.h>
+// Every data set and the loader: include <millrace/datasets.h> to read media without LibTorch.
 //
 //   millrace::VideoFolder clips("clips", {.frames = 17, .size = {128, 128}});
 //   millrace::Loader loader(clips, {.batch_size = 4, .shuffle = true});

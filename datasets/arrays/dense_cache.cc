@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -15,7 +15,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The description and the file must be of each other.
+// Throws if the description does not belong to this file.
 void check_agreement(const CacheDescription& d, std::span<const std::byte> file,
                      const std::filesystem::path& path) {
   const CacheInfo& info = d.info;
@@ -44,18 +44,18 @@ void check_agreement(const CacheDescription& d, std::span<const std::byte> file,
 
 }  // namespace
 
-std::optional<CacheDescription> read_side_file(const std::filesystem::path& cache) {
-  std::filesystem::path side = side_file_of(cache);
-  if (!std::filesystem::exists(side)) return std::nullopt;
-  MappedFile file(side);
-  return open_side_file(as_text(file.bytes()), side);
+std::optional<CacheDescription> read_description(const std::filesystem::path& cache) {
+  std::filesystem::path path = description_path(cache);
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  MappedFile file(path);
+  return open_description(as_text(file.bytes()), path);
 }
 
 DenseCache open_dense(const std::filesystem::path& path, CacheFormat format, Access access) {
   MappedFile file(path, access);
-  std::optional<CacheDescription> description = read_side_file(path);
+  std::optional<CacheDescription> description = read_description(path);
   if (!description && format == CacheFormat::raw) {
-    throw Error("a raw file without " + side_file_of(path).filename().string() +
+    throw Error("a raw file without " + description_path(path).filename().string() +
                 " beside it does not tell its type and shape")
         .at(path.string())
         .hint("Give them");
@@ -138,7 +138,8 @@ void count_failures(CacheDescription& description, std::string_view lines,
   constexpr std::size_t most_listed = 100, most_reasons = 50;
   CacheInfo& info = description.info;
   for_each_line(lines, [&](std::string_view text) {
-    if (text.find("\"failed\"") == std::string_view::npos) return;  // most lines: not parsed
+    if (text.find("\"failed\"") == std::string_view::npos)
+      return;  // most lines are not failures: not parsed
     SourceLine line = from_line(text, path);
     if (!line.failed) return;
     ++info.failed;
@@ -155,7 +156,7 @@ DenseJoiner::DenseJoiner(const CacheInfo& plan, std::int64_t most_rows,
     : out_(out),
       data_(folder, out),
       sources_(folder, sources_file_of(out)),
-      side_(folder, side_file_of(out)) {
+      description_file_(folder, description_path(out)) {
   description_.info = plan;
   data_.write(header(most_rows));
   description_.header_bytes = data_.size();
@@ -203,12 +204,12 @@ CacheDescription DenseJoiner::finish(CacheDescription description) {
   info.parts = description_.info.parts;
   description.sources_bytes = sources_.size();
   description.sources_xxh3 = to_hex(listed_.value());
-  side_.write(seal_side_file(description));
+  description_file_.write(seal_description(description));
   MappedFile written(data_.temporary(), Access::sequential);
   check_agreement(description, written.bytes(), out_);  // its parts were read back one by one
-  // The data last: whoever sees it finds what describes it.
+  // The data file gets its name last: a reader that sees it also finds the other two files.
   sources_.commit();
-  side_.commit();
+  description_file_.commit();
   data_.commit();
   return description;
 }
@@ -218,7 +219,7 @@ void join_dense(CacheDescription& description, const JoinedShards& shards,
                 std::unique_ptr<DenseJoiner> begun) {
   std::int64_t rows = description.info.rows;
   if (!begun || !begun->has_room_for(rows)) {
-    begun.reset();  // before another takes the room on the disk
+    begun.reset();  // frees its disk space before a new file is started
     begun = std::make_unique<DenseJoiner>(description.info, rows, folder, out);
   }
   while (begun->added() < shards.paths.size()) {
@@ -227,4 +228,4 @@ void join_dense(CacheDescription& description, const JoinedShards& shards,
   description = begun->finish(std::move(description));
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

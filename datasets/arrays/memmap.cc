@@ -9,6 +9,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 std::string field_name(const MemmapOptions& options, const DenseCache& cache) {
@@ -36,7 +38,7 @@ Status MemmapDataset::load(std::int64_t index, const LoadContext&, Sample& sampl
   std::byte* to = sample.out(0).data();
   const std::byte* from = rows_.data() + static_cast<std::size_t>(index) * row_bytes_;
   if (rows_.dtype() == DType::boolean) {
-    // Any byte may stand in a file, but a bool is 0 or 1.
+    // The file may hold any byte, but a bool must be 0 or 1.
     for (std::size_t i = 0; i < row_bytes_; ++i) to[i] = std::byte{from[i] != std::byte{0}};
   } else if (row_bytes_ > 0) {
     std::memcpy(to, from, row_bytes_);
@@ -48,7 +50,7 @@ std::int64_t MemmapDataset::samples_per_task() const {
   return rows_worth_a_task(static_cast<std::int64_t>(row_bytes_));
 }
 
-void MemmapDataset::expect(std::int64_t index) const noexcept {
+void MemmapDataset::expect(std::int64_t index, std::int64_t /*epoch*/) const noexcept {
   if (index >= 0 && index < size()) {
     fetch_ahead(rows_.data() + static_cast<std::size_t>(index) * row_bytes_, row_bytes_);
   }

@@ -1,10 +1,10 @@
-// Arrays in files as data sets: .npy as numpy writes them, and headerless memmaps whose type and
-// shape are told by a file beside them or by the caller. A row is copied from the mapping straight
-// into its place in the batch.
+// Arrays in files as data sets: .npy files as numpy writes them, and raw files without a header,
+// whose dtype and shape come from a description beside them or from the caller. The file is mapped,
+// and a row is copied from it straight into the batch.
 //
 //   NpyDataset tokens("tokens.npy", {.field = "tokens"});
-//   RawMemmap frames("moving.bin", {.name = "video", .dtype = DType::uint8, .shape = {20, 64,
-//   64}}); Loader loader(tokens, {.batch_size = 64, .shuffle = true});
+//   RawMemmap frames("moving.bin",
+//                    {.name = "video", .dtype = DType::uint8, .shape = {20, 64, 64}});
 #pragma once
 
 #include <millrace/datasets/listing/mapped_file.h>
@@ -17,14 +17,16 @@
 
 namespace millrace {
 
+namespace detail {
 struct DenseCache;
+}
 
 struct MemmapOptions {
-  std::string field{};  // what to call it; empty: as the description says, or "values"
+  std::string field{};  // field name; empty: from the description, else "values"
   Access access = Access::normal;
 };
 
-// Rows of one array in a file. The base of the two below.
+// Rows of one array in a file: the common base of NpyDataset and RawMemmap.
 class MemmapDataset : public Dataset {
  public:
   std::int64_t size() const override { return rows_.shape()[0]; }
@@ -32,13 +34,13 @@ class MemmapDataset : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::int64_t samples_per_task() const override;
-  void expect(std::int64_t index) const noexcept override;
+  void expect(std::int64_t index, std::int64_t epoch = 0) const noexcept override;
 
-  // All rows as one array over the mapping.
+  // All rows as one array, a view of the mapped file.
   const Array& rows() const { return rows_; }
 
  protected:
-  MemmapDataset(std::filesystem::path path, DenseCache cache, MemmapOptions options);
+  MemmapDataset(std::filesystem::path path, detail::DenseCache cache, MemmapOptions options);
 
  private:
   std::filesystem::path path_;
@@ -49,15 +51,15 @@ class MemmapDataset : public Dataset {
 
 class NpyDataset : public MemmapDataset {
  public:
-  // Throws if the file is not what its header and its description say.
+  // Throws if the file does not match its header or its description.
   explicit NpyDataset(const std::filesystem::path& path, MemmapOptions options = {});
 };
 
 class RawMemmap : public MemmapDataset {
  public:
-  // As <path>.json says.
+  // With the dtype and shape that <path>.json gives.
   explicit RawMemmap(const std::filesystem::path& path, MemmapOptions options = {});
-  // As given; `rows`, if not -1, must fill the file exactly.
+  // With the dtype and shape of `field`. Throws unless `rows` rows (-1: any number) fill the file.
   RawMemmap(const std::filesystem::path& path, Field field, std::int64_t rows = -1,
             MemmapOptions options = {});
 };

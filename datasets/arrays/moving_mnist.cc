@@ -10,13 +10,15 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& reason) {
   throw Error(reason).at(printable(path)).stage("memmap").kind(ErrorKind::usage);
 }
 
-// All rows of a .npy, or of a file that is nothing but rows of this shape.
+// All rows of a .npy file, or of a raw file with rows of this shape.
 Array map_rows(const std::filesystem::path& path, const Shape& row, std::int64_t rows) {
   Array all =
       has_extension(path.filename().native(), {"npy"})
@@ -43,8 +45,8 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
   return lines;
 }
 
-// One plane turned counter-clockwise, as numpy's rot90; `step` bytes lie between its pixels in the
-// result. Planes are square where they are turned by 90 or 270 degrees.
+// Rotates one plane counter-clockwise, like numpy's rot90; in the result its pixels are `step`
+// bytes apart. Planes rotated by 90 or 270 degrees must be square.
 void turn_plane(const std::uint8_t* from, std::int64_t h, std::int64_t w, int quarters,
                 std::uint8_t* to, std::int64_t step) {
   for (std::int64_t y = 0; y < h; ++y) {
@@ -63,7 +65,7 @@ void turn_plane(const std::uint8_t* from, std::int64_t h, std::int64_t w, int qu
 struct MovingMnist::Files {
   std::filesystem::path path;
   Array videos;  // [clips, frames, channels, height, width]
-  Array digits;  // [clips, digits], or nothing
+  Array digits;  // [clips, digits], or empty
   std::vector<std::string> texts;
 
   void map_videos(const MovingMnistOptions& options);

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -45,7 +45,7 @@ DType dtype_of_description(std::string_view text) {
   throw Error("the elements are of a type that Millrace does not have ('" + shown + "')");
 }
 
-// Reads the one dictionary that a header is: strings, booleans and a tuple of integers.
+// Parses the dictionary of a header: strings, booleans and a tuple of integers.
 class HeaderText {
  public:
   explicit HeaderText(std::string_view text) : rest_(text) {}
@@ -210,4 +210,4 @@ NpyHeader read_npy_header(std::span<const std::byte> file, const std::filesystem
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

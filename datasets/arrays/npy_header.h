@@ -10,17 +10,18 @@
 #include <span>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct NpyHeader {
   DType dtype = DType::uint8;
   Shape shape;            // rows first
-  std::size_t bytes = 0;  // where the elements begin
+  std::size_t bytes = 0;  // offset of the elements
 };
 
-// numpy has no bfloat16: it is written as the 16 bits it is made of.
+// numpy has no bfloat16: it is written as uint16.
 std::string make_npy_header(DType dtype, const Shape& shape);
-// Throws an Error that names `path`. The elements are proven to fill the rest of the file exactly.
+// Throws an Error that names `path` if the header is invalid or the elements do not fill the rest
+// of the file exactly.
 NpyHeader read_npy_header(std::span<const std::byte> file, const std::filesystem::path& path);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,6 +1,6 @@
-#include "arrow_cache.h"
 #include "arrow_columns.h"
 #include "arrow_file.h"
+#include "column_view.h"
 
 #include <millrace/datasets/arrays/row_reading.h>
 #include <millrace/datasets/arrow/arrow_dataset.h>
@@ -19,6 +19,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 struct Block {
@@ -27,19 +29,12 @@ struct Block {
   std::int64_t bytes = 0;
 };
 
-Schema schema_of(const std::vector<ColumnPlan>& plans) {
-  std::vector<Field> fields;
-  fields.reserve(plans.size());
-  for (const ColumnPlan& plan : plans) fields.push_back(plan.field);
-  return Schema(std::move(fields));
-}
-
 std::int64_t rows_of_each(const std::vector<std::int64_t>& starts) {
   if (starts.size() < 2 || starts[1] == 0) return 0;
   for (std::size_t i = 1; i + 1 < starts.size(); ++i) {
     if (starts[i] != starts[1] * static_cast<std::int64_t>(i)) return 0;
   }
-  // The last may be shorter, but not longer.
+  // The last batch may be shorter, but not longer.
   auto batches = static_cast<std::int64_t>(starts.size()) - 1;
   return starts.back() <= starts[1] * batches ? starts[1] : 0;
 }
@@ -63,7 +58,8 @@ struct ArrowDataset::State {
         plain_rows(blocks.size() * plans.size()),
         plain_bytes(plans.size()),
         uniform(rows_of_each(file.starts())) {
-    // Who opens it will make room for a row. Where there are rows they prove how long they are.
+    // A caller allocates memory for a row. If the file has rows, they confirm the size in the
+    // schema.
     constexpr std::int64_t believed = 256 << 20;
     if (std::int64_t row = row_bytes(schema); file.starts().back() == 0 && row > believed) {
       throw Error("the file has no rows, but its schema claims " + std::to_string(row) +
@@ -76,7 +72,8 @@ struct ArrowDataset::State {
     if (column >= 0) source = ColumnPlan{text_field(std::string(source_column)), column};
   }
 
-  // Now, since it must be known at once; of a damaged batch they are 0, and loading it tells.
+  // Read now, because length() must return at once. In a damaged batch lengths are 0, and loading a
+  // row reports the damage.
   void read_lengths() {
     if (options.length_of.empty()) return;
     const ColumnPlan plan = plan_columns(file, {options.length_of}).front();
@@ -134,7 +131,7 @@ struct ArrowDataset::State {
     return block;
   }
 
-  // Of a plain file every batch stays, since it is only addresses: found without a lock.
+  // For an uncompressed file every batch is kept, because it is only addresses: no lock needed.
   const Block& plain(std::size_t number) {
     if (const Block* block = blocks[number].load(std::memory_order_acquire)) return *block;
     auto made = make(number);
@@ -146,8 +143,8 @@ struct ArrowDataset::State {
     return *made;
   }
 
-  // Rows of fixed size are found in one small table: what lies between is no longer in the cache
-  // when the next random row is asked for.
+  // Rows of fixed size are found with one small table. Following the pointers of a Block instead
+  // would miss the processor's cache for every random row.
   void remember_plain_rows(std::size_t number, const Block& block) {
     std::vector<const std::byte*> rows;
     for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -156,7 +153,7 @@ struct ArrowDataset::State {
       if (rows.back() == nullptr) return;
       plain_bytes[i].store(bytes, std::memory_order_relaxed);
     }
-    // The first column last: whoever sees it sees all.
+    // The first column is set last: a thread that sees it sees all columns.
     for (std::size_t i = rows.size(); i-- > 0;) {
       plain_rows[number * rows.size() + i].store(rows[i], std::memory_order_release);
     }
@@ -175,7 +172,7 @@ struct ArrowDataset::State {
     return plain_bytes[column].load(std::memory_order_relaxed);
   }
 
-  // Of a compressed file the last ones stay, as long as they are not too large together.
+  // For a compressed file the most recent batches are kept, up to unpacked_bytes.
   std::shared_ptr<const Block> unpacked(std::size_t number) {
     {
       std::lock_guard lock(mutex);
@@ -209,10 +206,10 @@ struct ArrowDataset::State {
   std::vector<std::int64_t> lengths;
   std::optional<ColumnPlan> source;
   std::vector<std::atomic<const Block*>> blocks;
-  std::vector<std::atomic<const std::byte*>> plain_rows;  // by batch, then by column
-  std::vector<std::atomic<std::size_t>> plain_bytes;      // of a row, by column
-  std::int64_t uniform;  // the rows of each batch but the last, if they are equal; else 0
-  std::mutex mutex;      // guards what follows
+  std::vector<std::atomic<const std::byte*>> plain_rows;  // index: batch * columns + column
+  std::vector<std::atomic<std::size_t>> plain_bytes;      // size of a row, by column
+  std::int64_t uniform;  // rows per batch, if all but the last have the same number; else 0
+  std::mutex mutex;      // guards the members below
   std::vector<std::shared_ptr<const Block>> owned;
   struct Recent {
     std::size_t number;
@@ -264,11 +261,11 @@ std::string ArrowDataset::describe(std::int64_t index) const {
     const std::string from = source(index);
     return from.empty() ? row : row + " (" + from + ")";
   } catch (const Error&) {
-    return row;  // of a damaged batch
+    return row;  // the batch is damaged
   }
 }
 
-void ArrowDataset::expect(std::int64_t index) const noexcept {
+void ArrowDataset::expect(std::int64_t index, std::int64_t /*epoch*/) const noexcept {
   if (state_->file.compressed() || index < 0 || index >= size()) return;
   State::Place place = state_->find(index);
   if (state_->is_plain(place)) {
@@ -282,7 +279,7 @@ void ArrowDataset::expect(std::int64_t index) const noexcept {
   for (const ColumnView& column : block->columns) column.expect(place.row);
 }
 
-std::int64_t ArrowDataset::length(std::int64_t index) const {
+std::int64_t ArrowDataset::length(std::int64_t index, std::int64_t /*epoch*/) const {
   const auto at = static_cast<std::size_t>(index);
   return at < state_->lengths.size() ? state_->lengths[at] : 0;
 }
@@ -290,36 +287,6 @@ std::int64_t ArrowDataset::length(std::int64_t index) const {
 std::int64_t ArrowDataset::samples_per_task() const {
   if (state_->file.compressed() || size() == 0) return 1;
   return rows_worth_a_task(static_cast<std::int64_t>(state_->file.file().size()) / size());
-}
-
-CacheInfo read_arrow_info(const std::filesystem::path& path) {
-  ArrowFile file(path);
-  if (file.description()) return file.description()->info;
-  CacheInfo info;
-  info.format = CacheFormat::arrow;
-  auto readable = readable_columns(file, info.unreadable);
-  if (!readable.empty()) info.schema = schema_of(plan_columns(file, readable));
-  info.rows = file.starts().back();
-  return info;
-}
-
-void for_each_arrow_source(const std::filesystem::path& path,
-                           const std::function<void(std::int64_t row, const CacheSource&)>& use) {
-  ArrowFile file(path);
-  if (!file.description()) return;
-  std::int64_t row = 0;
-  auto column = [&](const arrow::RecordBatch& batch, std::string_view name) {
-    return batch.GetColumnByName(std::string(name));
-  };
-  for (int i = 0; i < file.batches(); ++i) {
-    auto batch = file.batch(i);
-    auto names = std::static_pointer_cast<arrow::StringArray>(column(*batch, source_column));
-    auto bytes = std::static_pointer_cast<arrow::Int64Array>(column(*batch, source_bytes_column));
-    auto times = std::static_pointer_cast<arrow::Int64Array>(column(*batch, source_time_column));
-    for (std::int64_t r = 0; r < batch->num_rows(); ++r) {
-      use(row++, {names->GetString(r), bytes->Value(r), times->Value(r)});
-    }
-  }
 }
 
 }  // namespace millrace

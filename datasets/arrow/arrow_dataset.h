@@ -1,11 +1,11 @@
-// An Arrow IPC file as a data set: caches of Millrace, and files of pyarrow, polars and others. A
-// column becomes a field: numbers, fixed-size lists and fixed-shape tensors have fixed shapes and
-// are copied straight into the batch; lists, strings and binary vary and are views of the mapping.
-// Every record batch is proven when it is first used. Compressed batches are kept unpacked, up to
-// `unpacked_bytes`; random access unpacks a whole batch for one row, so train on plain files.
+// An Arrow IPC file as a data set: caches of Millrace, and files from pyarrow, polars and others.
+// Each column is a field. Numbers, fixed-size lists and fixed-shape tensors have a fixed shape and
+// are copied straight into the batch; lists, strings and binary have a variable shape and are views
+// of the mapped file. A record batch is validated when it is first used. Decompressed batches are
+// kept, up to `unpacked_bytes`; reading one random row decompresses its whole batch, so train on
+// uncompressed files.
 //
 //   ArrowDataset clips("clips.arrow", {.columns = {"video", "caption"}});
-//   Loader loader(clips, {.batch_size = 4, .shuffle = true});
 #pragma once
 
 #include <millrace/datasets/listing/mapped_file.h>
@@ -20,29 +20,29 @@
 namespace millrace {
 
 struct ArrowOptions {
-  // Which, in which order; empty: all, without those that tell of sources.
+  // The columns to read, in this order; empty: all but source, source_bytes and source_time_ns.
   std::vector<std::string> columns{};
-  // A column of lists whose lengths are those of the samples (Dataset::length), e.g. "faces".
+  // A list column whose lengths Dataset::length returns, e.g. "faces"; empty: none.
   std::string length_of{};
   Access access = Access::normal;
-  std::int64_t unpacked_bytes = 256 << 20;  // of compressed files
+  std::int64_t unpacked_bytes = 256 << 20;  // memory for decompressed batches
 };
 
 class ArrowDataset : public Dataset {
  public:
-  // Throws if the file is damaged, or if a column is of a type that has no field.
+  // Throws if the file is damaged, or if a column's type cannot be a field.
   explicit ArrowDataset(const std::filesystem::path& path, const ArrowOptions& options = {});
 
   std::int64_t size() const override;
   const Schema& schema() const override;
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
-  // The source that the row was made of, where the file tells.
+  // File, row and, if the file records it, the source that the row was made from.
   std::string describe(std::int64_t index) const override;
-  // That source alone; empty: the file does not tell.
+  // That source alone; empty: not recorded.
   std::string source(std::int64_t index) const;
   std::int64_t samples_per_task() const override;
-  void expect(std::int64_t index) const noexcept override;
-  std::int64_t length(std::int64_t index) const override;
+  void expect(std::int64_t index, std::int64_t epoch = 0) const noexcept override;
+  std::int64_t length(std::int64_t index, std::int64_t epoch = 0) const override;
 
  private:
   struct State;

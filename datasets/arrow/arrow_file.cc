@@ -16,12 +16,12 @@
 #include <arrow/ipc/api.h>
 #include <arrow/util/key_value_metadata.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
 constexpr std::string_view file_magic = "ARROW1";
-// A stream's messages begin with this and their length; a length of 0 ends it.
+// The messages of a stream begin with this and their length; a length of 0 is the end.
 constexpr std::string_view continuation = "\xff\xff\xff\xff";
 constexpr std::string_view end_of_stream("\xff\xff\xff\xff\0\0\0\0", 8);
 
@@ -29,7 +29,7 @@ std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The mapping as Arrow sees it; arrays that Arrow makes keep it.
+// The mapped file for Arrow. Arrays that Arrow makes keep the mapping alive.
 class MappedBuffer : public arrow::Buffer {
  public:
   explicit MappedBuffer(millrace::Buffer buffer)
@@ -48,14 +48,14 @@ std::shared_ptr<arrow::io::BufferReader> as_source(const millrace::Buffer& buffe
 arrow::ipc::IpcReadOptions reading_options() {
   arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
   options.use_threads = false;
-  // Others may have written buffers where their elements cannot be read: those are copied.
+  // Other writers may not align buffers for their elements: those buffers are copied.
   options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
   return options;
 }
 
-// The schema as the beginning of the file has it; null if it cannot be read.
+// The schema at the beginning of the file; null if it cannot be read.
 std::shared_ptr<arrow::Schema> schema_of_header(std::span<const std::byte> file) {
-  constexpr std::size_t offset = 8;  // the magic, padded
+  constexpr std::size_t offset = 8;  // the magic with its padding
   if (file.size() < offset) return nullptr;
   arrow::io::BufferReader stream(
       std::make_shared<arrow::Buffer>(reinterpret_cast<const std::uint8_t*>(file.data()) + offset,
@@ -65,7 +65,7 @@ std::shared_ptr<arrow::Schema> schema_of_header(std::span<const std::byte> file)
   return schema.ok() ? *schema : nullptr;
 }
 
-// Whether an array is nothing but a view of the file; otherwise it was unpacked or copied.
+// True if an array is a view of the file; false if it was decompressed or copied.
 bool lies_within(const arrow::ArrayData& data, std::span<const std::byte> file) {
   for (const auto& buffer : data.buffers) {
     if (buffer == nullptr || buffer->size() == 0) continue;
@@ -108,7 +108,7 @@ ArrowFile::ArrowFile(const std::filesystem::path& path, Access access) : file_(p
     auto header = schema_of_header(file_.bytes());
     bool ours = !description_in(header.get()).empty() || !description_in(schema_.get()).empty();
     if (ours != sealed) throw Error("the seal is damaged");
-    // Others (polars) may leave the beginning out; everybody reads the one at the end.
+    // Other writers (polars) may leave out the schema at the beginning; readers use the footer's.
     if (header == nullptr ? sealed : !header->Equals(*schema_, sealed)) {
       throw Error("the schemas at the beginning and at the end differ");
     }
@@ -121,7 +121,7 @@ ArrowFile::ArrowFile(const std::filesystem::path& path, Access access) : file_(p
 
 ArrowFile::~ArrowFile() = default;
 
-// False if there is none; throws if there is one and the file is not as it says.
+// False if there is no seal; throws if there is one and the file does not match it.
 bool ArrowFile::read_seal() {
   auto bytes = file_.bytes();
   std::int32_t footer_length = 0;
@@ -180,7 +180,8 @@ int ArrowFile::batches() const {
   return reader_ ? reader_->num_record_batches() : static_cast<int>(streamed_.size());
 }
 
-// A stream has no index, so all of its batches are looked up at once: as views, which cost nothing.
+// A stream has no index, so all batches are read now. They are views of the file and take no
+// memory.
 void ArrowFile::read_stream() {
   if (!as_text(file_.bytes()).ends_with(end_of_stream)) {
     throw Error("the Arrow stream is cut off (its end is not marked)");
@@ -250,7 +251,7 @@ std::shared_ptr<arrow::RecordBatch> ArrowFile::batch(int number) const {
         throw Error("record batch " + std::to_string(number) + " lies outside of the file");
       }
       message = file_.bytes().subspan(entry.offset, bytes);
-      // Nothing damaged ever reaches the decompressor.
+      // The checksum comes first: the decompressor never sees damaged data.
       if (compressed_ && checksum_of(message) != entry.xxh3) {
         throw Error("record batch " + std::to_string(number) + " is damaged (checksum mismatch)");
       }
@@ -276,7 +277,7 @@ std::span<const std::byte> ArrowFile::data() const {
 
 namespace {
 
-// Compares every part with its checksum, and proves every batch.
+// Compares every part with its checksum and validates every batch.
 std::vector<std::string> verify(const ArrowFile& file) {
   std::vector<std::string> problems;
   for (int i = 0; i < file.batches(); ++i) {
@@ -344,4 +345,4 @@ void for_each_arrow_failure(const std::filesystem::path& path,
   });
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

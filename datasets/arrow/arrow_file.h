@@ -1,6 +1,6 @@
-// Private: an Arrow file, proven at its opening; its batches are proven one by one, each when it is
-// first asked for. See Note [an Arrow cache in one file]. Files in Arrow's stream format, as
-// Hugging Face's datasets keep them, are read too.
+// Private: an Arrow file. The constructor validates the file; each record batch is validated when
+// it is first read. See Note [an Arrow cache in one file]. It also reads Arrow's stream format,
+// which Hugging Face datasets use.
 #pragma once
 
 #include "arrow_layout.h"
@@ -20,7 +20,7 @@ namespace arrow::ipc {
 class RecordBatchFileReader;
 }  // namespace arrow::ipc
 
-namespace millrace {
+namespace millrace::detail {
 
 class ArrowFile {
  public:
@@ -31,18 +31,19 @@ class ArrowFile {
   const std::filesystem::path& path() const { return file_.path(); }
   const MappedFile& file() const { return file_; }
   const arrow::Schema& schema() const { return *schema_; }
-  // None: written by others.
+  // Nothing: not written by Millrace.
   const std::optional<CacheDescription>& description() const { return description_; }
 
   int batches() const;
-  // Where each batch begins, and the number of rows at the end.
+  // The first row of each batch, and the total number of rows at the end.
   const std::vector<std::int64_t>& starts() const { return starts_; }
   bool compressed() const { return compressed_; }
-  // Proven: nothing that is read from it lies outside of it. From any thread.
+  // A validated batch: none of its offsets point outside of it. Thread-safe.
   std::shared_ptr<arrow::RecordBatch> batch(int number) const;
-  // The failures, one JSON object a line.
+  // The failures, one JSON object per line.
   std::string_view failures() const { return failures_; }
-  std::span<const std::byte> data() const;  // all record batches; only with a description
+  std::span<const std::byte> data()
+      const;  // the bytes of all record batches; only with a description
 
  private:
   bool read_seal();
@@ -60,12 +61,13 @@ class ArrowFile {
   std::optional<CacheDescription> description_;
   std::vector<std::int64_t> starts_;
   bool compressed_ = false;
-  mutable std::mutex mutex_;  // Arrow's reader is for one thread at a time
+  mutable std::mutex mutex_;  // Arrow's reader is not thread-safe
   std::shared_ptr<arrow::ipc::RecordBatchFileReader> reader_;
-  std::vector<std::shared_ptr<arrow::RecordBatch>> streamed_;  // instead of the reader
+  std::vector<std::shared_ptr<arrow::RecordBatch>>
+      streamed_;  // batches of a stream, which has no reader
 };
 
-// Checks a file that was just written, down to the last byte. Throws if it is not as described.
+// Verifies every byte of a file that was just written. Throws if it does not match the description.
 void check_written_arrow(const std::filesystem::path& file, const CacheDescription& description);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -9,7 +9,7 @@
 #include <arrow/api.h>
 #include <arrow/util/key_value_metadata.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -44,7 +44,7 @@ std::shared_ptr<arrow::Field> arrow_field(const Field& field, bool binary) {
 
 void add_buffer(Checksum& checksum, const std::shared_ptr<arrow::Buffer>& buffer,
                 std::int64_t offset, std::int64_t bytes) {
-  // Nothing read from a file is trusted to be as long as it says.
+  // Sizes that come from a file are not trusted.
   std::int64_t there = buffer ? buffer->size() : 0;
   offset = std::clamp<std::int64_t>(offset, 0, there);
   bytes = std::clamp<std::int64_t>(bytes, 0, there - offset);
@@ -104,7 +104,7 @@ std::shared_ptr<arrow::DataType> stored_type(DType dtype) {
 
 bool needs_shape_column(const Field& field) {
   return std::ranges::count(field.shape, -1) > 1 ||
-         // Of an empty list, [0, 3] and [5, 0] cannot be told apart either.
+         // An empty list can be [0, 3] or [5, 0]: its length does not give the shape.
          (!field.is_fixed() && std::ranges::count(field.shape, 0) > 0);
 }
 
@@ -157,4 +157,4 @@ std::uint64_t batch_checksum(std::span<const std::byte> message, std::uint64_t m
   return checksum.value();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,21 +1,22 @@
-// Private: how fields are laid out in an Arrow file, and how such a file is proven.
+// Private: how fields are stored in an Arrow file, and its checksums.
 //
 // Note [an Arrow cache in one file]
 //
 //   ARROW1, schema | record batches | end of stream, failures, index, seal | footer, ARROW1
 //   header           data             tail                                   footer
 //
-// Readers find the footer from the end of the file and the batches from the footer, so the tail is
-// seen by Millrace alone. It lists the failures (one JSON object a line: they may be many, and
-// the schema's metadata is read by everybody at every opening), and for every batch a checksum of
-// what decides where its rows are. The seal, right before the footer, holds the checksums of
-// header, tail and footer and its own. The schema's metadata has the description under "millrace"
-// in the header and in the footer, so a file with a damaged seal is still known to be ours.
+// Arrow readers find the footer from the end of the file and the batches from the footer, so only
+// Millrace reads the tail. The tail lists the failures (one JSON object per line; not in the
+// schema's metadata, because there may be many and every reader loads the metadata), and for every
+// batch a checksum of the bytes that say where its rows are. The seal, right before the footer,
+// holds the checksums of the header, the tail, the footer and of itself. The schema's metadata has
+// the description under "millrace" in the header and in the footer, so a file with a damaged seal
+// is still recognized as a Millrace cache.
 //
-// Everything is stored so that others read it: arrays of fixed shape as fixed-size lists, arrays
-// that vary as lists (flat, with the shape in the field's metadata, and in a column of its own
-// where it cannot be told from the length), texts as strings, encoded media as binary. Types that
-// Arrow or numpy do not have in bytes (bool, bfloat16) are stored as the integer of their size.
+// Other programs can read all columns: arrays of fixed shape are fixed-size lists, arrays of
+// variable shape are lists (flat; the shape is in the field's metadata, or in its own column if it
+// does not follow from the length), texts are strings, encoded media are binary. Types that Arrow
+// or numpy do not store as bytes (bool, bfloat16) are stored as unsigned integers of the same size.
 #pragma once
 
 #include <millrace/datasets/caches/cache_description.h>
@@ -35,7 +36,7 @@ class Schema;
 class Status;
 }  // namespace arrow
 
-namespace millrace {
+namespace millrace::detail {
 
 constexpr std::string_view description_key = "millrace";
 constexpr std::string_view shape_key = "millrace.shape", dtype_key = "millrace.dtype";
@@ -59,21 +60,22 @@ struct ArrowSeal {
 static_assert(sizeof(ArrowSeal) == 72 && sizeof(BatchEntry) == 40);
 constexpr std::size_t end_of_stream_bytes = 8, footer_end_bytes = 10;
 
-// Sets the magic and the seal's own checksum; whether both are right.
+// seal() sets the magic and the seal's own checksum; is_sealed() checks both.
 void seal(ArrowSeal& seal);
 bool is_sealed(const ArrowSeal& seal);
 
+// Throws an Error "cannot <doing> (...)" unless the status is ok.
 void check(const arrow::Status& status, const std::string& doing);
 
-// The type that a field's elements are stored as.
+// The Arrow type of a field's elements.
 std::shared_ptr<arrow::DataType> stored_type(DType dtype);
 bool needs_shape_column(const Field& field);
-// With the description in its metadata, unless it is empty.
+// The description, unless it is empty, goes into the schema's metadata.
 std::shared_ptr<arrow::Schema> arrow_schema(const CacheInfo& info, const std::string& description);
 
-// Of all that decides where a batch's rows are: its message header, the offsets of its lists and
-// its shape columns; of the whole message if it is compressed.
+// The checksum of the bytes that say where a batch's rows are: the message header, the offsets of
+// lists and the shape columns. For a compressed batch: of the whole message.
 std::uint64_t batch_checksum(std::span<const std::byte> message, std::uint64_t metadata_bytes,
                              bool compressed, const arrow::RecordBatch& batch);
 
-}  // namespace millrace
+}  // namespace millrace::detail

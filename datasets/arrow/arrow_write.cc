@@ -1,4 +1,4 @@
-// Rows to Arrow record batches, and shards of them to one file.
+// Writes rows as Arrow record batches, and joins shards to one file.
 #include "arrow_file.h"
 #include "arrow_layout.h"
 
@@ -22,11 +22,11 @@
 #include <arrow/ipc/api.h>
 #include <arrow/util/compression.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
-// Enough rows to read at a stretch; few enough that one row of a compressed batch is soon there.
+// Large enough for sequential reads; small enough that one row of a compressed batch is read fast.
 constexpr std::int64_t batch_bytes = 4 << 20, compressed_batch_bytes = 1 << 20;
 
 arrow::ipc::IpcWriteOptions write_options(const CacheInfo& info) {
@@ -41,7 +41,7 @@ arrow::ipc::IpcWriteOptions write_options(const CacheInfo& info) {
   return options;
 }
 
-// Where Arrow writes to: a function.
+// An Arrow output stream that calls a function.
 class Sink : public arrow::io::OutputStream {
  public:
   explicit Sink(Payload::Write write) : write_(std::move(write)) {}
@@ -60,7 +60,7 @@ class Sink : public arrow::io::OutputStream {
   std::int64_t position_ = 0;
 };
 
-// One column while its batch grows. Offsets count elements.
+// One column of the batch that is being built. Offsets count elements.
 struct Column {
   std::shared_ptr<arrow::DataType> type;
   std::vector<std::byte> values;
@@ -117,7 +117,7 @@ class ArrowPayload : public Payload {
         sink_(std::move(write)),
         limit_(info.compression == "none" ? batch_bytes : compressed_batch_bytes) {
     for (const auto& field : schema_->fields()) columns_.push_back({field->type(), {}, {0}});
-    // Batches of as many rows each, where they can be, so that a row is found by its number.
+    // Batches have the same number of rows if possible, so that a row is found by its number.
     std::int64_t row = row_bytes(info.schema);
     if (row <= 0 || info.compression != "none") return;
     auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(limit_ / row, 1));
@@ -133,7 +133,7 @@ class ArrowPayload : public Payload {
                   " elements, more than Arrow's lists hold (2147483647)")
           .at(source.name);
     }
-    // Offsets have 32 bits: a batch ends before they could overflow.
+    // Offsets have 32 bits: the batch ends before they overflow.
     if (bytes_ > 0 && bytes_ + largest > INT32_MAX) flush();
     std::size_t next = 0;
     for (int i = 0; i < info_.schema.size(); ++i) {
@@ -164,7 +164,7 @@ class ArrowPayload : public Payload {
   void flush() {
     if (rows_ == 0) return;
     std::vector<std::shared_ptr<arrow::ArrayData>> columns;
-    for (Column& column : columns_) columns.push_back(millrace::finish(column, rows_));
+    for (Column& column : columns_) columns.push_back(detail::finish(column, rows_));
     auto batch = arrow::RecordBatch::Make(schema_, rows_, std::move(columns));
     arrow::ipc::IpcPayload payload;
     check(arrow::ipc::GetRecordBatchPayload(*batch, options_, &payload), "make a record batch");
@@ -182,7 +182,7 @@ class ArrowPayload : public Payload {
   std::vector<Column> columns_;
 };
 
-// Writes the parts of a file in their order and remembers what proves them.
+// Writes the parts of a file in order and keeps their checksums.
 class ArrowJoiner {
  public:
   ArrowJoiner(const CacheDescription& description, DurableFile& file)
@@ -226,10 +226,10 @@ class ArrowJoiner {
     }
   }
 
-  // `failures` calls what it is given for every line.
+  // `failures` calls its argument for every line.
   void end(const std::function<void(const std::function<void(std::string_view)>&)>& failures) {
     seal_.data_bytes = file_.size() - seal_.header_bytes;
-    std::vector<std::byte> last;  // end of stream, footer: written by Arrow at once
+    std::vector<std::byte> last;  // end of stream and footer, which Arrow writes together
     sink_.send_to([&](auto bytes) { last.insert(last.end(), bytes.begin(), bytes.end()); });
     check(writer_->Close(), "end the file");
     std::span<const std::byte> rest(last);
@@ -274,7 +274,7 @@ class ArrowJoiner {
                 std::span<const std::byte> original) {
     arrow::ipc::DictionaryMemo no_dictionaries;
     arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
-    options.use_threads = false;  // one thread pool in a program, and it is not Arrow's
+    options.use_threads = false;  // Millrace has its own thread pool
     auto batch = arrow::ipc::ReadRecordBatch(message, schema_, &no_dictionaries, options);
     check(batch.status(), "read a record batch again");
     auto body = static_cast<std::uint64_t>(message.body_length());
@@ -307,7 +307,7 @@ std::unique_ptr<Payload> arrow_payload(const CacheInfo& plan, Payload::Write wri
 
 void join_arrow(CacheDescription& description, const JoinedShards& shards,
                 const std::filesystem::path& folder, const std::filesystem::path& out) {
-  // The header tells of all shards, so they are looked at once before they are copied.
+  // The header describes all shards, so they are scanned before they are copied.
   auto open = [&](std::size_t i) {
     return open_shard(shards.paths[i], shards.plan, static_cast<std::int64_t>(i));
   };
@@ -331,4 +331,4 @@ void join_arrow(CacheDescription& description, const JoinedShards& shards,
   data.commit();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

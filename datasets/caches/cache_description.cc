@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -91,22 +91,6 @@ CacheInfo info_from(const json& j) {
 
 }  // namespace
 
-const char* name_of(CacheFormat format) {
-  constexpr const char* names[] = {"npy", "raw", "arrow"};
-  return names[static_cast<int>(format)];
-}
-
-CacheFormat format_of(const std::filesystem::path& path) {
-  std::string ending = path.extension().string();
-  if (ending == ".npy") return CacheFormat::npy;
-  if (ending == ".arrow" || ending == ".feather") return CacheFormat::arrow;
-  if (ending == ".bin" || ending == ".raw" || ending == ".memmap") return CacheFormat::raw;
-  throw Error("the name does not tell the format of the cache")
-      .at(path.string())
-      .kind(ErrorKind::usage)
-      .hint("Let it end in .npy, .arrow or .bin, or give the format");
-}
-
 std::string to_text(const CacheDescription& description) {
   const CacheInfo& info = description.info;
   json failures = json::array(), parts = json::array();
@@ -165,14 +149,14 @@ CacheDescription from_text(std::string_view text, const std::filesystem::path& p
   }
 }
 
-std::string seal_side_file(const CacheDescription& description) {
+std::string seal_description(const CacheDescription& description) {
   std::string text(side_begin);
   text += to_text(description);
   std::string seal = to_hex(checksum_of(text));
   return text.append(seal_begin).append(seal).append(seal_end);
 }
 
-CacheDescription open_side_file(std::string_view content, const std::filesystem::path& path) {
+CacheDescription open_description(std::string_view content, const std::filesystem::path& path) {
   bool framed = content.size() > side_begin.size() + seal_bytes &&
                 content.starts_with(side_begin) && content.ends_with(seal_end) &&
                 content.substr(content.size() - seal_bytes).starts_with(seal_begin);
@@ -185,7 +169,7 @@ CacheDescription open_side_file(std::string_view content, const std::filesystem:
   return from_text(body.substr(side_begin.size()), path);
 }
 
-std::filesystem::path side_file_of(const std::filesystem::path& cache) {
+std::filesystem::path description_path(const std::filesystem::path& cache) {
   return cache.string() + ".json";
 }
 std::filesystem::path sources_file_of(const std::filesystem::path& cache) {
@@ -250,4 +234,4 @@ SourceLine from_line(std::string_view line, const std::filesystem::path& path) {
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

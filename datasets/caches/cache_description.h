@@ -1,4 +1,4 @@
-// Private: the description of a cache as text, and the side file that holds it for array files.
+// Private: the description of a cache as text, and the file that holds it beside an array file.
 #pragma once
 
 #include <millrace/datasets/caches/cache_info.h>
@@ -9,31 +9,31 @@
 #include <string>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 
-// What the public CacheInfo has, and how the files themselves are proven.
+// The public CacheInfo, and the checksums of the files.
 struct CacheDescription {
   CacheInfo info;
-  // Array files only: what stands before the rows, and the list of sources beside.
+  // Array files only: the header before the rows, and the list of sources beside the file.
   std::uint64_t header_bytes = 0, sources_bytes = 0;
   std::string header_xxh3, sources_xxh3;
 };
 
 // Canonical JSON: the same description gives the same text.
 std::string to_text(const CacheDescription& description);
-// Throws an Error that names `path` if it is not such a text.
+// Throws an Error that names `path` if the text is not a description.
 CacheDescription from_text(std::string_view text, const std::filesystem::path& path);
 
-// A side file: {"millrace": <the text>, "xxh3": "<of everything before>"}.
-std::string seal_side_file(const CacheDescription& description);
-CacheDescription open_side_file(std::string_view content, const std::filesystem::path& path);
+// The content of a description file: {"millrace": <the text>, "xxh3": "<of everything before>"}.
+std::string seal_description(const CacheDescription& description);
+CacheDescription open_description(std::string_view content, const std::filesystem::path& path);
 
-std::filesystem::path side_file_of(const std::filesystem::path& cache);
+std::filesystem::path description_path(const std::filesystem::path& cache);
 std::filesystem::path sources_file_of(const std::filesystem::path& cache);
 
-// Everything that must be equal for one run to go on where another stopped, by name.
+// The properties, by name, that must be equal for a run to be resumed.
 std::map<std::string, std::string> plan_of(const CacheInfo& info);
-// "size: 256 before, 128 now; ..." or nothing where they agree.
+// "size: 256 before, 128 now; ...", or empty if they are equal.
 std::string differences(const std::map<std::string, std::string>& before,
                         const std::map<std::string, std::string>& now);
 
@@ -47,4 +47,4 @@ struct SourceLine {
 };
 SourceLine from_line(std::string_view line, const std::filesystem::path& path);
 
-}  // namespace millrace
+}  // namespace millrace::detail

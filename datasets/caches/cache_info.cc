@@ -13,18 +13,21 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// By content, then by name: a damaged file shall be told what it is by its name at least.
+// By content, then by extension: a damaged file is at least recognized by its name.
 CacheFormat detect(const std::filesystem::path& path) {
   MappedFile file(path);
   std::string_view text = as_text(file.bytes());
   if (text.starts_with("\x93NUMPY")) return CacheFormat::npy;
-  if (text.starts_with("ARROW1")) return CacheFormat::arrow;  // a stream is told by its name
+  if (text.starts_with("ARROW1"))
+    return CacheFormat::arrow;  // a stream is recognized by its extension
   std::string ending = path.extension().string();
   if (ending == ".npy") return CacheFormat::npy;
   if (ending == ".arrow" || ending == ".feather") return CacheFormat::arrow;
@@ -40,7 +43,7 @@ CacheInfo undescribed(const DenseCache& cache, CacheFormat format) {
   return info;
 }
 
-// The list of sources beside an array file, proven.
+// The list of sources beside an array file, checked.
 void for_each_source_line(const std::filesystem::path& path, const CacheDescription& description,
                           const std::function<void(const SourceLine&)>& use) {
   std::filesystem::path list = sources_file_of(path);
@@ -72,6 +75,22 @@ CacheCheck check_dense(const std::filesystem::path& path, CacheFormat format) {
 
 }  // namespace
 
+const char* name_of(CacheFormat format) {
+  constexpr const char* names[] = {"npy", "raw", "arrow"};
+  return names[static_cast<int>(format)];
+}
+
+CacheFormat format_of(const std::filesystem::path& path) {
+  std::string ending = path.extension().string();
+  if (ending == ".npy") return CacheFormat::npy;
+  if (ending == ".arrow" || ending == ".feather") return CacheFormat::arrow;
+  if (ending == ".bin" || ending == ".raw" || ending == ".memmap") return CacheFormat::raw;
+  throw Error("the name does not tell the format of the cache")
+      .at(path.string())
+      .kind(ErrorKind::usage)
+      .hint("Let it end in .npy, .arrow or .bin, or give the format");
+}
+
 CacheInfo read_cache_info(const std::filesystem::path& path) {
   CacheFormat format = detect(path);
   if (format == CacheFormat::arrow) return read_arrow_info(path);
@@ -83,7 +102,7 @@ void for_each_failure(const std::filesystem::path& path,
                       const std::function<void(const CacheFailure&)>& use) {
   CacheFormat format = detect(path);
   if (format == CacheFormat::arrow) return for_each_arrow_failure(path, use);
-  auto description = read_side_file(path);
+  auto description = read_description(path);
   if (!description) return;
   for_each_source_line(path, *description, [&](const SourceLine& line) {
     if (line.failed) use({line.index, line.source, line.reason});
@@ -94,7 +113,7 @@ void for_each_source(const std::filesystem::path& path,
                      const std::function<void(std::int64_t row, const CacheSource&)>& use) {
   CacheFormat format = detect(path);
   if (format == CacheFormat::arrow) return for_each_arrow_source(path, use);
-  auto description = read_side_file(path);
+  auto description = read_description(path);
   if (!description) return;
   std::int64_t row = 0;
   for_each_source_line(path, *description, [&](const SourceLine& line) {

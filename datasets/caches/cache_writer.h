@@ -1,16 +1,22 @@
-// Writes a cache so that a crash at any moment loses only the shards in work. The sources 0..n-1
-// are cut into shards; each finished shard is checksummed and on the disk under its final name in
-// the folder `<out>.parts`, and join() makes one dense file of them. Several processes may write
-// different shards of one cache at once. The same plan gives the same bytes, always.
+// Writes a cache so that a crash loses only the unfinished shards. The sources 0..n-1 are divided
+// into shards. A finished shard has a checksum and is on disk under its final name in the folder
+// `<out>.parts`; join() makes one dense file from all shards. Several processes may write different
+// shards of one cache at the same time. The same plan always gives the same bytes.
 //
-//   CacheWriter writer("photos.npy", {.schema = images.schema(), .sources = images.size(),
+//   Schema schema{{.name = "image", .dtype = DType::uint8, .shape = {256, 256, 3}}};
+//   CacheWriter writer("photos.npy", {.schema = schema, .sources = 1000,
 //                                     .options = {{"transform", "centre crop 256"}}});
+//   Sample sample(schema);
 //   for (std::int64_t shard : writer.missing()) {
 //     ShardWriter rows = writer.begin(shard);
-//     for (std::int64_t i : writer.range(shard)) rows.append(i, {.name = path(i)}, sample(i));
+//     for (std::int64_t i : writer.range(shard)) {
+//       sample.restart();
+//       sample.set("image", Array::empty(DType::uint8, {256, 256, 3}));
+//       rows.append(i, {.name = std::to_string(i) + ".jpg"}, sample);
+//     }
 //     rows.finish();
 //   }
-//   CacheInfo made = writer.join();
+//   CacheInfo info = writer.join();
 #pragma once
 
 #include <millrace/datasets/caches/cache_info.h>
@@ -28,10 +34,10 @@
 
 namespace millrace {
 
-// The smallest integer type that holds the tokens 0..vocabulary-1, and -1 if `with_negative`.
+// The smallest integer type for the tokens 0..vocabulary-1, and for -1 if `with_negative`.
 DType smallest_dtype(std::int64_t vocabulary, bool with_negative = false);
 
-// Sums up a list of sources, so that a run goes on only over the list it began with.
+// A hash of a list of sources. A run is resumed only if its list of sources is the same.
 class SourceFingerprint {
  public:
   SourceFingerprint();
@@ -44,35 +50,37 @@ class SourceFingerprint {
   std::unique_ptr<State> state_;
 };
 
-// What is made of what. A run with another plan over an old folder or cache is refused.
+// What the cache contains. A cache or a folder of shards that was made with another plan is
+// refused.
 struct CachePlan {
   Schema schema{};
   std::int64_t sources = 0;
   std::string fingerprint{};                     // see SourceFingerprint
-  std::map<std::string, std::string> options{};  // all that decides the content
+  std::map<std::string, std::string> options{};  // every option that the content depends on
 };
 
 struct CacheOptions {
-  std::optional<CacheFormat> format{};  // by the name's ending if not given
-  int zstd_level = 0;                   // Arrow only; 0: uncompressed, and mapped without a copy
+  std::optional<CacheFormat> format{};  // default: by the extension
+  int zstd_level = 0;                   // Arrow only; 0: uncompressed, read without a copy
   std::int64_t shard_rows = 0;          // sources per shard; 0: about 16 MB of rows
   std::vector<std::string> binary{};    // uint8 [-1] fields that hold encoded media (Arrow: binary)
-  bool fresh = false;                   // removes what is there, if Millrace wrote it
+  bool fresh = false;                   // removes an existing cache that Millrace wrote
 };
 
 class CacheWriter;
 
-// One shard in work. Indices come in rising order, each of the range once: as a row or a failure.
+// One shard while it is written. Every source of its range must be added once, in rising order, as
+// a row or as a failure.
 class ShardWriter {
  public:
-  ~ShardWriter();  // without finish(), the shard is left undone
+  ~ShardWriter();  // without finish() nothing is kept
   ShardWriter(ShardWriter&&) noexcept;
 
   void append(std::int64_t index, const CacheSource& source, const Sample& row);
-  // By field, in the order of the schema; e.g. rows of a batch.
+  // One array per field, in the order of the schema; e.g. rows of a batch.
   void append(std::int64_t index, const CacheSource& source, std::span<const Array> row);
   void fail(std::int64_t index, const CacheSource& source, const std::string& reason);
-  // On the disk and under its name when this returns.
+  // When this returns, the shard is on disk under its final name.
   void finish();
   std::uint64_t bytes() const;  // written so far
 
@@ -83,7 +91,7 @@ class ShardWriter {
   std::unique_ptr<State> state_;
 };
 
-// The sources of a shard, to go through with for.
+// The sources of a shard, for range-based for.
 class SourceRange {
  public:
   class Iterator {
@@ -111,27 +119,29 @@ class SourceRange {
 
 class CacheWriter {
  public:
-  // Throws if the schema does not fit the format, if there is not enough room for rows of fixed
-  // size, or if there is a cache or a folder of another plan: then it lists what differs.
+  // Throws if the schema does not fit the format, if the disk is too full for rows of fixed size,
+  // or if a cache or a folder of shards with another plan exists; the error lists the differences.
   CacheWriter(std::filesystem::path out, CachePlan plan, CacheOptions options = {});
   ~CacheWriter();
   CacheWriter(CacheWriter&&) noexcept;
 
   const std::filesystem::path& path() const;
-  // The finished cache of this plan is there; nothing is left to do.
+  // True if the finished cache of this plan exists.
   bool complete() const;
   std::int64_t shards() const;
   SourceRange range(std::int64_t shard) const { return {first(shard), first(shard + 1)}; }
-  // Asks the disk, so that what other processes finished counts.
+  // True if the shard is on disk, whichever process wrote it.
   bool done(std::int64_t shard) const;
   std::vector<std::int64_t> missing() const;
-  // May be called from several threads, and for a shard that another process is writing, too.
+  // Thread-safe. Two processes may write the same shard: both give the same bytes.
   ShardWriter begin(std::int64_t shard);
-  // Copies what is finished into the file that join() will complete, so that the end comes sooner.
-  // For one process that makes all shards; from one thread, e.g. after every shard. It never fails.
+  // Copies finished shards into the file that join() completes, so that join() takes less time. For
+  // one process that writes all shards; call it from one thread, e.g. after every shard. It never
+  // fails.
   void join_ahead();
-  // One file of all shards, verified; then the folder is removed. Waits if another process joins.
-  // Throws if shards are missing, or one is damaged (which is then removed, to be made again).
+  // Makes one file from all shards, verifies it and removes the folder. Waits while another process
+  // joins. Throws if shards are missing or damaged; a damaged shard is removed, so that the next
+  // run writes it again.
   CacheInfo join();
 
  private:

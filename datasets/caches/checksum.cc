@@ -2,10 +2,10 @@
 
 #include <new>
 
-#define XXH_INLINE_ALL  // nothing to link, here or by those who embed us
+#define XXH_INLINE_ALL  // header-only: programs that embed Millrace need not link xxhash
 #include <xxhash.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct Checksum::State {
   XXH3_state_t xxh3;
@@ -37,4 +37,4 @@ std::string to_hex(std::uint64_t value) {
   return text;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// Private: XXH3 of 64 bits, which guards every shard, header, footer and side file of a cache.
+// Private: 64-bit XXH3, the checksum of all shards, headers, footers and descriptions of caches.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 
 class Checksum {
  public:
@@ -31,4 +31,4 @@ inline std::uint64_t checksum_of(std::string_view text) {
 // 16 hexadecimal digits.
 std::string to_hex(std::uint64_t value);
 
-}  // namespace millrace
+}  // namespace millrace::detail

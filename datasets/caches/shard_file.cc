@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -27,7 +27,7 @@ bool fits(const ShardTail& tail, std::uint64_t plan, std::int64_t shard, std::ui
          tail.payload_bytes + tail.lines_bytes + sizeof(ShardTail) == size;
 }
 
-// Rows one after the other, as they are in memory.
+// Stores rows unchanged, one after the other.
 class DensePayload : public Payload {
  public:
   explicit DensePayload(Write write) : write_(std::move(write)) {}
@@ -91,4 +91,4 @@ void for_each_line(std::string_view lines, const std::function<void(std::string_
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

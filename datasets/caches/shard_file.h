@@ -1,5 +1,5 @@
-// Private: one shard on the disk: the payload (rows, or Arrow messages), then one line per source,
-// then a tail that proves both and tells which plan the shard belongs to.
+// Private: the file format of a shard: the payload (rows or Arrow messages), one line per source,
+// and a tail with the checksums of both and of the plan that the shard belongs to.
 #pragma once
 
 #include "checksum.h"
@@ -17,23 +17,23 @@
 #include <span>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct ShardTail {
   char magic[8];
   std::uint64_t plan, shard;
   std::uint64_t rows, payload_bytes, lines_bytes;
   std::uint64_t payload_xxh3, lines_xxh3;
-  std::uint64_t tail_xxh3;  // of all before
+  std::uint64_t tail_xxh3;  // of all members above
 };
 static_assert(sizeof(ShardTail) == 72);
 
 void seal(ShardTail& tail);
-// Reads the tail alone: nothing where there is no file, or one that does not fit.
+// Reads only the tail. Nothing if the file is missing or belongs to another plan or shard.
 std::optional<ShardTail> read_tail(const std::filesystem::path& path, std::uint64_t plan,
                                    std::int64_t shard);
 
-// How rows of a format become bytes. `write` takes them in order.
+// Encodes the rows of a cache format as bytes and gives them to `write` in order.
 class Payload {
  public:
   using Write = std::function<void(std::span<const std::byte>)>;
@@ -44,7 +44,7 @@ class Payload {
 std::unique_ptr<Payload> dense_payload(Payload::Write write);
 std::unique_ptr<Payload> arrow_payload(const CacheInfo& plan, Payload::Write write);
 
-// A finished shard, mapped and proven by its checksums.
+// A finished shard, mapped and checked.
 struct OpenShard {
   MappedFile file;
   ShardTail tail;
@@ -54,10 +54,10 @@ struct OpenShard {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 };
-// Throws if it is damaged.
+// Throws if the shard is damaged.
 OpenShard open_shard(const std::filesystem::path& path, std::uint64_t plan, std::int64_t shard);
 
-// Calls `use` for every line, without its end.
+// Calls `use` for every line, without the line break.
 void for_each_line(std::string_view lines, const std::function<void(std::string_view)>& use);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// What a plan is made of besides options: the list of sources, and the type that tokens need.
+// The parts of a plan besides options: the hash of the sources and the integer type of tokens.
 #include "checksum.h"
 
 #include <millrace/datasets/caches/cache_writer.h>
@@ -7,6 +7,8 @@
 #include <cstring>
 
 namespace millrace {
+
+using namespace detail;
 
 DType smallest_dtype(std::int64_t vocabulary, bool with_negative) {
   if (vocabulary < 1) {
@@ -33,7 +35,7 @@ SourceFingerprint::SourceFingerprint() : state_(std::make_unique<State>()) {}
 SourceFingerprint::~SourceFingerprint() = default;
 
 void SourceFingerprint::add(const CacheSource& source) {
-  // The length keeps "ab","c" and "a","bc" apart.
+  // With the length, "ab","c" and "a","bc" have different hashes.
   std::int64_t numbers[] = {static_cast<std::int64_t>(source.name.size()), source.bytes,
                             source.time_ns};
   state_->checksum.add(std::as_bytes(std::span(numbers)));

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace millrace {
+namespace millrace::detail {
 
 void add_caption_fields(std::vector<Field>& fields, const CaptionOptions& options) {
   fields.push_back(text_field("caption", options.max_bytes));
@@ -117,4 +117,4 @@ Status load_caption(const StemPairs& pairs, std::int64_t index, const CaptionOpt
   return at_file(set_caption(options, text, sample), path);
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

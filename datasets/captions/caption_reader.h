@@ -1,4 +1,4 @@
-// Private: texts beside media, for every data set that has them.
+// Private: reads captions and pairs media files with text files of the same name.
 #pragma once
 
 #include <millrace/datasets/captions/caption_options.h>
@@ -11,16 +11,16 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
-// Adds "caption", and with a tokenizer "tokens".
+// Adds the field "caption", and with a tokenizer "tokens".
 void add_caption_fields(std::vector<Field>& fields, const CaptionOptions& options);
-// Fills them.
+// Fills these fields.
 Status set_caption(const CaptionOptions& options, std::string_view text, Sample& sample);
-// A UTF-8 file; an empty one is an empty caption. White space at the end goes.
+// Reads a UTF-8 file without the white space at its end. An empty file is an empty caption.
 Status read_caption(const std::filesystem::path& path, std::int64_t max_bytes, std::string& text);
 
-// Files of one folder that differ only in what follows the last dot.
+// Media files and text files of the same folder with the same name apart from the extension.
 struct StemPairs {
   FileList media, texts;
   std::vector<std::int64_t> media_of, text_of;  // by sample; -1: no text
@@ -30,20 +30,21 @@ struct StemPairs {
   std::filesystem::path media_path(std::int64_t index) const {
     return media.path(media_of[static_cast<std::size_t>(index)]);
   }
-  // Empty: there is none.
+  // Empty if the sample has no text.
   std::filesystem::path text_path(std::int64_t index) const {
     std::int64_t text = text_of[static_cast<std::size_t>(index)];
     return text < 0 ? std::filesystem::path() : texts.path(text);
   }
 };
 
-// In the order of the media. What has no pair is left out, media only if `wanted` says so.
+// Pairs in the order of the media. Texts without media are left out; media without a text are left
+// out only with TextBeside::required.
 StemPairs pair_by_stem(const std::filesystem::path& folder, FileListOptions options,
                        const std::vector<std::string>& media, TextBeside wanted);
-// Throws an error with the numbers of media and texts that were found.
+// Throws an Error with the numbers of media and texts if there are no pairs.
 void refuse_no_pairs(const StemPairs& pairs, const std::filesystem::path& folder);
-// Reads the text of a sample, or takes an empty one, and fills its fields.
+// Reads the caption of a sample (empty if it has no text) and fills its fields.
 Status load_caption(const StemPairs& pairs, std::int64_t index, const CaptionOptions& options,
                     Sample& sample);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -61,7 +61,7 @@ class Table {
     return rows;
   }
 
-  // One record from the cursor on; false at the end.
+  // Reads the next record; false at the end of the table.
   bool next_record(std::vector<std::string>& cells) {
     cells.clear();
     if (at_ >= text_.size()) return false;
@@ -105,7 +105,7 @@ class Table {
       if (found == cells.end()) {
         fail(1, "there is no column \"" + name + "\" among those it names");
       }
-      if (std::ranges::count(cells, name) > 1) fail(1, "the column \"" + name + "\" stands twice");
+      if (std::ranges::count(cells, name) > 1) fail(1, "the column \"" + name + "\" occurs twice");
       return static_cast<std::size_t>(found - cells.begin());
     };
     const std::size_t path = column(path_column_), caption = column(caption_column_);
@@ -163,4 +163,4 @@ std::vector<CaptionRow> read_caption_table(const std::filesystem::path& table,
   return Table(table, path_column, caption_column).rows();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

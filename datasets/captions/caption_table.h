@@ -1,4 +1,4 @@
-// Private: a table that gives files their captions.
+// Private: reads a table of file names and captions.
 #pragma once
 
 #include <millrace/pipeline/base/error.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct CaptionRow {
   std::string path;
@@ -15,11 +15,11 @@ struct CaptionRow {
   std::int64_t line = 0;
 };
 
-// CSV (RFC 4180: quotes, line breaks inside them) with a line of column names, JSON lines, or an
-// Arrow file (.arrow, .feather) whose rows count as lines. By the table's extension; throws an
-// Error with the line where it cannot be read.
+// The extension decides the format: JSON lines (.jsonl, .ndjson, .json), Arrow (.arrow, .feather;
+// rows count as lines), otherwise CSV with a header line (RFC 4180, with quotes and line breaks
+// inside them). Throws an Error with the line if the table cannot be read.
 std::vector<CaptionRow> read_caption_table(const std::filesystem::path& table,
                                            const std::string& path_column,
                                            const std::string& caption_column);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -7,12 +7,15 @@
 
 namespace millrace {
 
-Captioned::Captioned(AnyDataset dataset, CaptionOptions captions, const std::string& text)
-    : dataset_(std::move(dataset)), captions_(std::move(captions)), text_(text) {
+using namespace detail;
+
+TokenizedCaptions::TokenizedCaptions(AnyDataset dataset, CaptionOptions captions,
+                                     const std::string& text)
+    : Adapter(std::move(dataset)), captions_(std::move(captions)), text_(text) {
   std::vector<Field> fields;
   bool found = false;
   std::string names;
-  for (const Field& field : dataset_->schema()) {
+  for (const Field& field : inner().schema()) {
     names.append(names.empty() ? "" : ", ").append(field.name);
     if (field.name == text) {
       found = field.text;
@@ -29,11 +32,12 @@ Captioned::Captioned(AnyDataset dataset, CaptionOptions captions, const std::str
   schema_ = Schema(std::move(fields));
 }
 
-Status Captioned::load(std::int64_t index, const LoadContext& context, Sample& sample) const {
-  Sample inner(dataset_->schema());
-  if (Status status = dataset_->load(index, context, inner); !status.ok()) return status;
-  for (const std::string& name : kept_) sample.set(name, inner[name]);
-  return set_caption(captions_, inner.text(text_), sample);
+Status TokenizedCaptions::load(std::int64_t index, const LoadContext& context,
+                               Sample& sample) const {
+  Sample from(inner().schema());
+  if (Status status = inner().load(index, context, from); !status.ok()) return status;
+  for (const std::string& name : kept_) sample.set(name, from[name]);
+  return set_caption(captions_, from.text(text_), sample);
 }
 
 }  // namespace millrace

@@ -7,6 +7,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 FieldRouting routing_of(const Schema& schema, const AudioTextOptions& options) {
@@ -43,7 +45,7 @@ Schema schema_of(const Schema& from, const FieldRouting& routing, const AudioTex
   if (options.samples > 0 && !options.spectrograms) shape = {options.samples};
   std::vector<Field> fields = {{.name = "audio", .dtype = DType::float32, .shape = shape}};
   CaptionOptions captions = options.captions;
-  if (!captions.tokenizer) captions.tokenizer = byte_tokenizer();  // for the field alone
+  if (!captions.tokenizer) captions.tokenizer = byte_tokenizer();  // only to add the field "tokens"
   captions.pad = false;
   add_caption_fields(fields, captions);
   return Schema(std::move(fields));
@@ -76,7 +78,7 @@ void set_sound(const Array& sound, const AudioTextOptions& options, const LoadCo
   std::ranges::fill(std::ranges::copy(from, to.begin()).out, to.end(), 0.0F);
 }
 
-// Tokens that are there already, without the padding at their end.
+// Copies the data set's own token ids without the padding at the end.
 void set_tokens(const Array& tokens, const CaptionOptions& captions, Sample& out) {
   auto ids = tokens.as<const std::int64_t>();
   while (!ids.empty() && ids.back() == captions.pad_id) ids = ids.first(ids.size() - 1);
@@ -93,23 +95,25 @@ void set_tokens(const Array& tokens, const CaptionOptions& captions, Sample& out
   out.set_text("caption", "");
 }
 
-}  // namespace
-
-AudioTextPairs::AudioTextPairs(AnyDataset dataset, AudioTextOptions options) {
+Mapped pairs_of(AnyDataset dataset, const AudioTextOptions& options) {
   const FieldRouting routing = routing_of(dataset->schema(), options);
   const Schema schema = schema_of(dataset->schema(), routing, options);
-  mapped_ = std::make_shared<Mapped>(
-      std::move(dataset), schema,
-      [routing, options](const Sample& in, Sample& out, const LoadContext& context) {
-        set_sound(in[routing.field("wavs")], options, context, out);
-        if (!routing.has("raw_texts")) {
-          return set_tokens(in[routing.field("texts")], options.captions, out);
-        }
-        const std::string_view text = in.text(routing.field("raw_texts"));
-        if (Status status = set_caption(options.captions, text, out); !status.ok()) {
-          throw status.error();
-        }
-      });
+  return map(std::move(dataset), schema,
+             [routing, options](const Sample& in, Sample& out, const LoadContext& context) {
+               set_sound(in[routing.field("wavs")], options, context, out);
+               if (!routing.has("raw_texts")) {
+                 return set_tokens(in[routing.field("texts")], options.captions, out);
+               }
+               const std::string_view text = in.text(routing.field("raw_texts"));
+               if (Status status = set_caption(options.captions, text, out); !status.ok()) {
+                 throw status.error();
+               }
+             });
 }
+
+}  // namespace
+
+AudioTextPairs::AudioTextPairs(AnyDataset dataset, const AudioTextOptions& options)
+    : Adapter(pairs_of(std::move(dataset), options)) {}
 
 }  // namespace millrace

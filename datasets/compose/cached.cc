@@ -18,7 +18,8 @@
 namespace millrace {
 
 struct Cached::Kept {
-  static constexpr std::size_t stripes = 64;  // so that threads seldom wait for each other
+  static constexpr std::size_t stripes =
+      64;  // many locks, so that threads rarely wait for each other
   struct Stripe {
     std::mutex mutex;
     std::unordered_map<std::int64_t, std::vector<Array>> samples;
@@ -36,12 +37,17 @@ struct Cached::Kept {
     found = it->second;
     return true;
   }
+  bool has(std::int64_t index) {
+    Stripe& place = stripe(index);
+    std::lock_guard lock(place.mutex);
+    return place.samples.contains(index);
+  }
   void keep(std::int64_t index, const Sample& sample);
 };
 
 namespace {
 
-// A copy that nobody can write: what a consumer does to its sample must not reach the next epoch.
+// A read-only copy: changes that a consumer makes must not appear in the next epoch.
 Array frozen(const Array& value) {
   Array copy = value.clone();
   auto keep = [kept = copy.buffer()] {};
@@ -58,7 +64,7 @@ std::vector<Array> row_of(const Batch& batch, const Schema& schema, std::int64_t
   return values;
 }
 
-// Appends samples and failures, which come in the order of their indices, to shard after shard.
+// Appends samples and failures, in the order of their indices, to one shard after the other.
 class Appender {
  public:
   Appender(CacheWriter& writer, const Dataset& dataset) : writer_(writer), dataset_(dataset) {}
@@ -133,7 +139,7 @@ void Cached::Kept::keep(std::int64_t index, const Sample& sample) {
   for (int i = 0; i < sample.schema().size(); ++i) copies.push_back(frozen(sample.value(i)));
   Stripe& place = stripe(index);
   std::lock_guard lock(place.mutex);
-  // Two threads may have loaded it at once.
+  // Two threads may have loaded the same sample.
   if (!place.samples.emplace(index, std::move(copies)).second) bytes.fetch_sub(needed);
 }
 
@@ -151,24 +157,23 @@ struct Cached::Filed {
       failed_indices.push_back(failure.index);
     });
   }
-  // Failures leave no gap in the file.
+  // The file has no rows for failures.
   std::int64_t row(std::int64_t index) const {
     return index - (std::ranges::lower_bound(failed_indices, index) - failed_indices.begin());
   }
 };
 
-Cached::Cached(AnyDataset dataset, CachedOptions options) : dataset_(std::move(dataset)) {
+Cached::Cached(AnyDataset dataset, CachedOptions options) : Adapter(dataset) {
   if (options.file.empty()) {
     kept_ = std::make_shared<Kept>();
     kept_->limit = options.max_bytes;
     return;
   }
-  CacheWriter writer(
-      options.file,
-      {.schema = dataset_->schema(), .sources = dataset_->size(), .options = options.options},
-      {.zstd_level = options.zstd_level});
+  CacheWriter writer(options.file,
+                     {.schema = schema(), .sources = size(), .options = options.options},
+                     {.zstd_level = options.zstd_level});
   if (!writer.complete()) {
-    fill(writer, dataset_, options.pool ? options.pool : Pool::shared());
+    fill(writer, dataset, options.pool ? options.pool : Pool::shared());
     writer.join();
   }
   filed_ = std::make_shared<Filed>(options.file, format_of(options.file));
@@ -187,13 +192,21 @@ Status Cached::load(std::int64_t index, const LoadContext& context, Sample& samp
     for (std::size_t i = 0; i < found.size(); ++i) sample.set(static_cast<int>(i), found[i]);
     return {};
   }
-  Status status = dataset_->load(index, context, sample);
+  Status status = Adapter::load(index, context, sample);
   if (status.ok() && sample.first_unfilled() < 0) kept_->keep(index, sample);
   return status;
 }
 
 std::int64_t Cached::samples_per_task() const {
-  return filed_ ? filed_->rows->samples_per_task() : dataset_->samples_per_task();
+  return filed_ ? filed_->rows->samples_per_task() : Adapter::samples_per_task();
+}
+
+void Cached::expect(std::int64_t index, std::int64_t epoch) const noexcept {
+  if (filed_) {
+    if (!filed_->failed.contains(index)) filed_->rows->expect(filed_->row(index));
+  } else if (!kept_->has(index)) {
+    Adapter::expect(index, epoch);
+  }
 }
 
 std::int64_t Cached::bytes() const {

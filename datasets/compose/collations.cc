@@ -13,7 +13,7 @@ void add_tokens(Collations& collations, const Schema& schema, std::int64_t pad_i
   add(collations, schema, "tokens", Collate::pad_to_longest(0, static_cast<double>(pad_id)));
 }
 
-// A wrong data set would otherwise give batches of lists, and an error far from here.
+// Without this check, a wrong data set would give batches of lists, and a confusing error later.
 void require(const Schema& schema, const char* name, const char* who) {
   if (schema.find(name) >= 0) return;
   throw Error(std::string(who) + " needs a field '" + name +
@@ -52,7 +52,7 @@ Collations collate_clips(const Schema& schema, std::int64_t text_pad_id) {
   const Shape& shape = schema[schema.at("video")].shape;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (shape[axis] >= 0) continue;
-    // Clips of several sizes cannot be one array: pad_to_longest says which sizes differ.
+    // Clips of different sizes cannot be one array: pad_to_longest reports the sizes.
     add(collations, schema, "video", Collate::pad_to_longest(axis));
     break;
   }

@@ -1,11 +1,10 @@
-// How batches of each kind are put together: ready maps for LoaderOptions::collate. A field that a
-// data set does not have is not in the map, so nothing has to be taken out by hand.
+// Ready values for LoaderOptions::collate, by kind of data. Fields that a data set does not have
+// are not in the map.
 //
-//   Loader loader(meshes, {.batch_size = 16, .collate = collate_meshes(meshes.schema())});
-//   Loader loader(songs, {.batch_size = 8,
-//                         .collate = collate_audio(songs.schema(), AudioLength::shortest)});
+//   Schema songs{{.name = "audio", .dtype = DType::float32, .shape = {-1}}};
+//   Collations collate = collate_audio(songs, AudioLength::shortest);
 //
-// Captions are never cut or padded: Batch::texts() has them as they are.
+// Captions are never cut or padded: Batch::texts() returns them unchanged.
 #pragma once
 
 #include <millrace/pipeline/data/schema.h>
@@ -19,19 +18,19 @@ namespace millrace {
 
 using Collations = std::map<std::string, Collate>;
 
-// Vertices are padded with 0; faces, face_edges with `pad_id`, which is no index; tokens with 0.
+// Pads vertices and tokens with 0, faces and face_edges with `pad_id`, which must not be an index.
 Collations collate_meshes(const Schema& schema, std::int64_t pad_id = -1);
 
 enum class AudioLength {
-  longest,   // shorter ones get silence at the end
-  shortest,  // longer ones are cut
+  longest,   // shorter sounds are padded with silence
+  shortest,  // longer sounds are cut
 };
-// Along time only, whatever the number of channels; tokens are padded with `text_pad_id`.
+// Pads or cuts along time only, for any number of channels; pads tokens with `text_pad_id`.
 Collations collate_audio(const Schema& schema, AudioLength length = AudioLength::longest,
                          std::int64_t text_pad_id = 0);
 
-// Tokens of captions are padded to the longest in the batch; clips of all their frames likewise,
-// with black frames at the end.
+// Pads tokens to the longest caption of the batch, and clips with a variable number of frames to
+// the longest clip, with black frames at the end.
 Collations collate_clips(const Schema& schema, std::int64_t text_pad_id = 0);
 
 }  // namespace millrace

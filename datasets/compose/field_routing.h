@@ -1,13 +1,13 @@
-// Which field of a data set goes where in a model. A trainer declares what it takes, by name and
-// type; a field that is missing, ambiguous or of another type is one clear error before anything
-// runs. Fields are never matched by their position.
+// Maps the fields of a data set to the inputs of a model. A trainer declares its inputs by name and
+// type; a missing or ambiguous field, or one with another type, is an error before training starts.
+// Fields are never matched by position.
 //
 //   FieldRouting routing({{.to = "wavs", .from = {"audio", "wavs"}, .dtype = DType::float32,
 //                          .ranks = {1, 2}},
 //                         {.to = "raw_texts", .from = {"caption"}, .text = true,
 //                          .required = false}});
-//   routing.bind(songs.schema());
-//   train(batch[routing.field("wavs")]);
+//   routing.bind(Schema{{.name = "audio", .dtype = DType::float32, .shape = {-1}}});
+//   const std::string& field = routing.field("wavs");  // "audio"
 #pragma once
 
 #include <millrace/pipeline/data/schema.h>
@@ -20,11 +20,11 @@
 
 namespace millrace {
 
-// One thing that a model takes.
+// One input of a model.
 struct Route {
-  std::string to;                   // what the model calls it
-  std::vector<std::string> from{};  // what a data set may call it; empty: the same
-  DType dtype = DType::uint8;       // not looked at for texts
+  std::string to;                   // its name in the model
+  std::vector<std::string> from{};  // its possible names in a data set; empty: the same name
+  DType dtype = DType::uint8;       // ignored for texts
   std::vector<int> ranks{};         // of a sample, without the batch axis; empty: any
   bool text = false;
   bool required = true;
@@ -40,10 +40,10 @@ class FieldRouting {
   // expected and what the data set has.
   void bind(const Schema& schema);
 
-  // The data set's name for it; throws if it is optional and absent, or if nothing is bound.
+  // The data set's field; throws if bind() was not called or an optional field is missing.
   const std::string& field(std::string_view to) const;
   bool has(std::string_view to) const;
-  // Fields of the data set that no route takes, e.g. to say so once.
+  // Fields of the data set that no route uses, e.g. for a message.
   const std::vector<std::string>& unused() const { return unused_; }
   const std::vector<Route>& routes() const { return routes_; }
 

@@ -16,7 +16,7 @@ GeneratedImages::GeneratedImages(GeneratedOptions options)
 
 Status GeneratedImages::load(std::int64_t index, const LoadContext& context, Sample& sample) const {
   auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(options_.work_us);
-  // Which samples are bad is a property of the sample, not of the epoch.
+  // A sample is bad in all epochs or in none.
   if (Random(context.seed, 0, index, "bad").uniform() < options_.bad_fraction) {
     return Error("generated to be bad").at(describe(index)).stage("generate");
   }

@@ -1,7 +1,7 @@
-// Pictures made from nothing: a gradient with keyed noise, and the index as a label. For trying a
-// loader, a device or a disk without any files, and for measuring what the loader itself costs.
+// Synthetic images: a gradient with random noise, and the index as a label. For trying a loader or
+// a device without files, and for measuring the overhead of the loader.
 //
-//   Loader loader(GeneratedImages({.count = 10'000, .shape = {128, 128, 3}}), {.batch_size = 32});
+//   GeneratedImages images({.count = 10'000, .shape = {128, 128, 3}});
 #pragma once
 
 #include <millrace/pipeline/data/dataset.h>
@@ -14,8 +14,8 @@ namespace millrace {
 struct GeneratedOptions {
   std::int64_t count = 1000;
   Shape shape{128, 128, 3};  // of "image", uint8
-  std::int64_t work_us = 0;  // extra time to spend on each sample, as a decoder would
-  double bad_fraction = 0;   // this share of the samples cannot be loaded
+  std::int64_t work_us = 0;  // processor time to spend on each sample, like a decoder
+  double bad_fraction = 0;   // fraction of samples that fail to load
 };
 
 // Fields: image uint8 `shape`, label int64 [].

@@ -11,6 +11,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 std::vector<std::string> wanted(const AudioFolderOptions& options) {
@@ -109,7 +111,7 @@ Status load_whole(const AudioFolderOptions& options, AudioScratch& scratch, Samp
   return {};
 }
 
-// The files that a table names, line by line.
+// The file and caption of every line of a table.
 struct TableRows {
   std::vector<std::int64_t> file_of;
   std::vector<std::string> captions;
@@ -153,6 +155,12 @@ struct AudioFolder::State {
   StemPairs pairs;
   TableRows table;
   bool from_table = false;
+
+  // The position of a sample's file in pairs.media.
+  std::int64_t file_of(std::int64_t index) const {
+    return (from_table ? table.file_of : pairs.media_of)[static_cast<std::size_t>(index)];
+  }
+
   ReaderPool<AudioScratch> readers;
 };
 
@@ -193,13 +201,12 @@ std::int64_t AudioFolder::size() const {
 }
 
 std::filesystem::path AudioFolder::path(std::int64_t index) const {
-  if (!state_->from_table) return state_->pairs.media_path(index);
-  return state_->pairs.media.path(state_->table.file_of[static_cast<std::size_t>(index)]);
+  return state_->pairs.media.path(state_->file_of(index));
 }
 
 Status AudioFolder::load_caption(std::int64_t index, Sample& sample) const {
   if (!state_->from_table) {
-    return millrace::load_caption(state_->pairs, index, options_.captions, sample);
+    return detail::load_caption(state_->pairs, index, options_.captions, sample);
   }
   return at_file(set_caption(options_.captions,
                              state_->table.captions[static_cast<std::size_t>(index)], sample),
@@ -222,6 +229,9 @@ Status AudioFolder::load(std::int64_t index, const LoadContext& context, Sample&
 
 std::string AudioFolder::describe(std::int64_t index) const {
   return printable(path(index));
+}
+std::int64_t AudioFolder::cost(std::int64_t index, std::int64_t /*epoch*/) const {
+  return cost_of(state_->pairs.media, state_->file_of(index));
 }
 std::vector<LeftOut> AudioFolder::left_out() const {
   return state_->pairs.left_out;

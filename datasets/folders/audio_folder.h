@@ -1,13 +1,13 @@
-// The sounds of a folder, at one rate, whole or as windows of one length; with captions from a text
-// beside each (a.wav and a.txt) or from a table.
+// The audio files of a folder, resampled to one rate, whole or cut to windows of one length.
+// Captions come from a text file beside each (a.wav and a.txt) or from a table.
 //
 //   AudioFolder songs("songs", {.sample_rate_hz = 24'000, .samples = 240'000,
 //                               .window = AudioWindow::random, .text = TextBeside::required});
 //   AudioFolder listed("songs", {.sample_rate_hz = 24'000, .table = "songs/captions.csv"});
 //
-// A table is CSV with a line of column names, one JSON object per line (.jsonl), or an Arrow file
-// (.arrow) with two columns of texts. Paths in it are below the folder. A file may have several
-// lines; its samples then differ in the caption.
+// A table is a CSV file with a header line, a file with one JSON object per line (.jsonl), or an
+// Arrow file (.arrow) with two text columns. Its paths are relative to the folder. If several lines
+// name the same file, each line is one sample.
 #pragma once
 
 #include <millrace/datasets/captions/caption_options.h>
@@ -25,28 +25,28 @@ namespace millrace {
 
 enum class AudioWindow {
   first,   // from the start
-  random,  // from anywhere it fits, by (seed, epoch, index)
+  random,  // at a random position, which depends on (seed, epoch, index)
 };
 
 struct AudioFolderOptions {
   int sample_rate_hz = 0;        // 0: each file's own
-  int channels = 1;              // 1: mixed to one, as loud as before; 0: each file's own
+  int channels = 1;              // 1: mixed down to mono; 0: each file's own
   std::int64_t samples = 0;      // of a window; 0: the whole file, up to max_samples
-  std::int64_t max_samples = 0;  // of a whole file: what is longer is cut; 0: not
-  std::int64_t min_samples = 0;  // what has fewer is an error of its sample
+  std::int64_t max_samples = 0;  // longer files are cut, if `samples` is 0; 0: no limit
+  std::int64_t min_samples = 0;  // a shorter file is an error of its sample
   AudioWindow window = AudioWindow::first;
   TextBeside text = TextBeside::none;
-  std::filesystem::path table{};  // instead of texts beside the files
+  std::filesystem::path table{};  // captions of all files, instead of `text`
   std::string path_column = "path";
   std::string caption_column = "caption";
   CaptionOptions captions{};
   DecodeLimits limits{};
-  FileListOptions files{};  // `extensions`, if any, instead of ours
+  FileListOptions files{};  // `extensions` replaces extensions() unless it is empty
 };
 
-// Fields: audio float32 [samples] for one channel, else [channels, samples], -1 where whole;
-// valid_samples int64 [], the rest of a window is silence; and where asked for caption text and
-// tokens int64.
+// Fields: audio float32 [samples] for one channel, else [channels, samples], with -1 for whole
+// files; valid_samples int64 [], after which a window is silent; with captions also caption (text),
+// and with a tokenizer tokens (int64).
 class AudioFolder : public Dataset {
  public:
   explicit AudioFolder(const std::filesystem::path& folder, AudioFolderOptions options = {});
@@ -56,6 +56,8 @@ class AudioFolder : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::vector<LeftOut> left_out() const override;
+  // The size of the file in bytes.
+  std::int64_t cost(std::int64_t index, std::int64_t epoch = 0) const override;
 
   std::filesystem::path path(std::int64_t index) const;
   static const std::vector<std::string>& extensions();

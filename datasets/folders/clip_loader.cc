@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -72,7 +72,7 @@ void ClipLoader::add_fields(std::vector<Field>& fields) const {
   fields.push_back({.name = "valid_frames", .dtype = DType::int64, .shape = {}});
 }
 
-// Content decides, not the name; a name only says where to look first.
+// The content decides the format; the extension only says which decoder to try first.
 Status ClipLoader::load(const std::filesystem::path& path, const LoadContext& context,
                         Sample& sample) {
   const std::string name = path.filename().native();
@@ -138,7 +138,7 @@ Status ClipLoader::load_video(const std::filesystem::path& path, const LoadConte
   return status;
 }
 
-// One frame, and the others by the rule for short clips.
+// An image is a clip of one frame; the others are added as for any short clip.
 Status ClipLoader::load_picture(std::span<const std::byte> bytes, Sample& sample) const {
   ImageInfo info;
   if (Status status = probe_image(bytes, info); !status.ok()) return status;
@@ -177,7 +177,7 @@ Status ClipLoader::load_picture(std::span<const std::byte> bytes, Sample& sample
   return {};
 }
 
-// To the frame's size, as clips are brought to it.
+// Resizes the image to the size of the frames, with the same rule as for clips.
 Status ClipLoader::decode_picture(std::span<const std::byte> bytes, const ImageInfo& info,
                                   const Array& frame) const {
   const bool planes = options_.layout == ClipLayout::cthw;
@@ -200,4 +200,4 @@ Status ClipLoader::decode_picture(std::span<const std::byte> bytes, const ImageI
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

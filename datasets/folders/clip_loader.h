@@ -1,4 +1,4 @@
-// Private: one clip of a file into the fields "video" and "valid_frames".
+// Private: decodes one clip of a file into the fields "video" and "valid_frames".
 #pragma once
 
 #include "media_files.h"
@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class ClipLoader {
  public:
-  // Throws if no clip could satisfy the options; `who` is the data set that has them.
+  // Throws if the options contradict each other; `who` is the data set's name for the message.
   ClipLoader(const VideoFolderOptions& options, const char* who);
 
   void add_fields(std::vector<Field>& fields) const;
-  // May be called from many threads at once. Errors have their path.
+  // Thread-safe. Errors have the path.
   Status load(const std::filesystem::path& path, const LoadContext& context, Sample& sample);
 
  private:
@@ -39,4 +39,4 @@ class ClipLoader {
   ReaderPool<GifReader> gifs_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

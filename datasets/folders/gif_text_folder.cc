@@ -6,6 +6,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 VideoFolderOptions clip_options(const GifTextFolderOptions& options) {
@@ -50,6 +52,9 @@ std::string GifTextFolder::describe(std::int64_t index) const {
 }
 std::vector<LeftOut> GifTextFolder::left_out() const {
   return pairs_->left_out;
+}
+std::int64_t GifTextFolder::cost(std::int64_t index, std::int64_t /*epoch*/) const {
+  return cost_of(pairs_->media, pairs_->media_of[static_cast<std::size_t>(index)]);
 }
 std::filesystem::path GifTextFolder::path(std::int64_t index) const {
   return pairs_->media_path(index);

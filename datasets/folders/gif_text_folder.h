@@ -1,9 +1,7 @@
-// GIFs with a caption beside each: a.gif and a.txt. What has no pair is in left_out() and in the
-// log, never dropped in silence.
+// GIFs with captions: a.gif and a.txt. A GIF without a text, or a text without a GIF, is listed in
+// left_out() and logged.
 //
 //   GifTextFolder gifs("gifs", {.frames = 10, .size = 64});
-//   Loader loader(gifs, {.batch_size = 4});
-//   for (const Batch& batch : loader) train(batch["video"], batch.texts("caption"));
 #pragma once
 
 #include <millrace/datasets/captions/caption_options.h>
@@ -18,9 +16,14 @@
 
 namespace millrace {
 
+namespace detail {
+class ClipLoader;
+struct StemPairs;
+}  // namespace detail
+
 struct GifTextFolderOptions {
-  std::int64_t frames = 10;  // 0: all of them, however many
-  PixelSize size = 64;       // 0: each as large as it is
+  std::int64_t frames = 10;  // 0: all frames
+  PixelSize size = 64;       // 0: each GIF's own size
   FrameChoice choice = FrameChoice::first;
   std::int64_t stride = 1;
   double fps = 0;
@@ -30,10 +33,10 @@ struct GifTextFolderOptions {
   ShortClip short_clip = ShortClip::repeat_last;
   CaptionOptions captions{};
   DecodeLimits limits{};
-  FileListOptions files{};  // its extensions are not used
+  FileListOptions files{};  // `extensions` is ignored
 };
 
-// Fields: those of VideoFolder, caption text, and with a tokenizer tokens int64.
+// Fields: those of VideoFolder, caption (text), and with a tokenizer tokens (int64).
 class GifTextFolder : public Dataset {
  public:
   explicit GifTextFolder(const std::filesystem::path& folder, GifTextFolderOptions options = {});
@@ -43,6 +46,8 @@ class GifTextFolder : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::vector<LeftOut> left_out() const override;
+  // The size of the file in bytes.
+  std::int64_t cost(std::int64_t index, std::int64_t epoch = 0) const override;
 
   // The GIF and the text of a sample.
   std::filesystem::path path(std::int64_t index) const;
@@ -51,8 +56,8 @@ class GifTextFolder : public Dataset {
  private:
   CaptionOptions captions_;
   Schema schema_;
-  std::shared_ptr<const struct StemPairs> pairs_;
-  std::shared_ptr<class ClipLoader> loader_;
+  std::shared_ptr<const detail::StemPairs> pairs_;
+  std::shared_ptr<detail::ClipLoader> loader_;
 };
 
 }  // namespace millrace

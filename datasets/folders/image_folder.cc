@@ -9,6 +9,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 Schema schema_of(const ImageFolderOptions& options) {
@@ -82,7 +84,7 @@ Status ImageFolder::load(std::int64_t index, const LoadContext& context, Sample&
   return at_file(transform_image(file.bytes(), transform, sample.out("image")), path);
 }
 
-// As large as it is; turned into planes or mirrored by the same code, which then resizes nothing.
+// Keeps the image's own size. transform_image() still mirrors it and changes the layout.
 Status ImageFolder::load_whole(std::span<const std::byte> bytes, bool flip, Sample& sample) const {
   ImageInfo info;
   if (Status status = probe_image(bytes, info); !status.ok()) return status;
@@ -102,6 +104,10 @@ Status ImageFolder::load_whole(std::span<const std::byte> bytes, bool flip, Samp
                              .layout = options_.layout,
                              .image = image_options(options_)};
   return transform_image(bytes, transform, sample.resize("image", shape));
+}
+
+std::int64_t ImageFolder::cost(std::int64_t index, std::int64_t /*epoch*/) const {
+  return cost_of(files_, index);
 }
 
 std::string ImageFolder::describe(std::int64_t index) const {

@@ -1,11 +1,10 @@
-// The pictures of a folder: decoded, resized so that the shorter side fits, cropped in the middle
-// and mirrored by chance, straight into the batch.
+// The images of a folder: decoded, resized by the shorter side, randomly mirrored and
+// center-cropped, straight into the batch.
 //
 //   ImageFolder photos("photos", {.size = 256, .flip = 0.5});
-//   Loader loader(photos, {.batch_size = 32, .to_float = {{"image", ToFloat::unit()}}});
 //
-// Pixels are those of Pillow and torchvision's Resize, RandomHorizontalFlip and CenterCrop; whether
-// a picture is mirrored depends on (seed, epoch, index) alone.
+// The pixels equal those of Pillow with torchvision's Resize, RandomHorizontalFlip and CenterCrop.
+// Whether an image is mirrored depends only on (seed, epoch, index).
 #pragma once
 
 #include <millrace/datasets/folders/pixel_size.h>
@@ -23,19 +22,19 @@
 namespace millrace {
 
 struct ImageFolderOptions {
-  PixelSize size = 256;     // of the result; 0: each picture as large as it is
-  std::int64_t resize = 0;  // shorter side before the crop, at least `size`; 0: as small as fits
+  PixelSize size = 256;     // of the result; 0: each image's own size
+  std::int64_t resize = 0;  // shorter side before the crop, at least `size`; 0: the smallest
   int channels = 3;         // 1: grey, 3: RGB, 4: RGBA
-  double flip = 0;          // the probability of a mirror image
+  double flip = 0;          // probability of mirroring
   Layout layout = Layout::hwc;
   Filter filter = Filter::bilinear;
   AlphaRule alpha = AlphaRule::drop;
   std::array<std::uint8_t, 3> background{255, 255, 255};  // for AlphaRule::composite
-  bool orient = true;                                     // as EXIF says
-  bool tolerant = false;  // a damaged picture gives what it has, instead of an error
-  bool fast = false;      // decode large JPEGs at a fraction of their size: other pixels
+  bool orient = true;                                     // apply the EXIF orientation
+  bool tolerant = false;  // return what can be decoded of a damaged image
+  bool fast = false;      // decode large JPEGs at reduced size: the pixels differ
   DecodeLimits limits{};
-  FileListOptions files{};  // `extensions`, if any, instead of ours
+  FileListOptions files{};  // `extensions` replaces extensions() unless it is empty
 };
 
 // Fields: image uint8 [height, width, channels], or [channels, height, width] for Layout::chw.
@@ -48,6 +47,8 @@ class ImageFolder : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::vector<LeftOut> left_out() const override { return files_.left_out(); }
+  // The size of the file in bytes.
+  std::int64_t cost(std::int64_t index, std::int64_t epoch = 0) const override;
 
   const FileList& files() const { return files_; }
   const ImageFolderOptions& options() const { return options_; }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -48,11 +48,15 @@ void log_left_out(std::string_view folder, const std::vector<LeftOut>& left_out)
   }
 }
 
+std::int64_t cost_of(const FileList& files, std::int64_t file) {
+  return std::max<std::int64_t>(files.bytes(file), 0);
+}
+
 Status at_file(Status status, const std::filesystem::path& path) {
   if (status.ok()) return status;
   std::string shown = printable(path);
   Error& error = status.error();
-  // A decoder's hint may have the name as it is on the disk.
+  // A decoder's hint may contain the raw file name, which need not be UTF-8.
   if (error.hint().find(path.native()) != std::string::npos) {
     error.hint("Check the file with: inspect " + shown);
   }
@@ -67,12 +71,4 @@ std::int64_t covering_side(const ImageInfo& picture, const PixelSize& crop) {
   return std::max(crop.height, (crop.width * h + w - 1) / w);
 }
 
-void check(const PixelSize& size, const char* who) {
-  auto fits = [](std::int64_t side) { return side > 0 && side <= 65'536; };
-  if (size.is_own() || (fits(size.height) && fits(size.width))) return;
-  throw Error(std::string(who) + ": size must be 0 or from 1 to 65536, but is " +
-              std::to_string(size.height) + " x " + std::to_string(size.width))
-      .kind(ErrorKind::usage);
-}
-
-}  // namespace millrace
+}  // namespace millrace::detail

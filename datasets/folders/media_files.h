@@ -1,4 +1,4 @@
-// Private: what every folder data set begins and ends with.
+// Private: listing, messages and decoder pools that all folder data sets share.
 #pragma once
 
 #include <millrace/datasets/folders/pixel_size.h>
@@ -13,25 +13,29 @@
 #include <utility>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
-// The files, with the data set's own extensions unless the options have others. Says in the log
-// what was left out.
+// Lists the files with `extensions`, unless the options name others.
 FileList list_media(const std::filesystem::path& folder, FileListOptions options,
                     const std::vector<std::string>& extensions);
-// Throws an error that names the folder and the extensions.
+// Throws an Error that names the folder and the extensions if there are no files.
 void refuse_empty(const FileList& files, std::string_view what,
                   const std::vector<std::string>& extensions);
-// One line each, but no more than a few.
+// Logs one line per entry, at most ten.
 void log_left_out(std::string_view folder, const std::vector<LeftOut>& left_out);
 
-// The error with its path in printable form, and what to do.
+// Dataset::cost of a file: its size in bytes, 0 if it cannot be read. Asks the file system only if
+// the list does not know.
+std::int64_t cost_of(const FileList& files, std::int64_t file);
+
+// Adds the path, in printable form, to an error.
 Status at_file(Status status, const std::filesystem::path& path);
 
-// The smallest shorter side at which a picture covers the crop.
+// The smallest length of the shorter side at which the image covers the crop.
 std::int64_t covering_side(const ImageInfo& picture, const PixelSize& crop);
 
-// Decoders that serve one thread at a time, lent to whoever loads. Shared by copies of a data set.
+// Decoders that are not thread-safe, lent to one load() at a time. Copies of a data set share a
+// pool.
 template <typename Reader>
 class ReaderPool {
  public:
@@ -69,4 +73,4 @@ class ReaderPool {
   std::vector<std::unique_ptr<Reader>> idle_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -10,6 +10,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 struct MeshScratch {
@@ -101,7 +103,10 @@ std::string MeshFolder::describe(std::int64_t index) const {
 std::vector<LeftOut> MeshFolder::left_out() const {
   return pairs_->left_out;
 }
-std::int64_t MeshFolder::length(std::int64_t index) const {
+std::int64_t MeshFolder::cost(std::int64_t index, std::int64_t /*epoch*/) const {
+  return cost_of(pairs_->media, pairs_->media_of[static_cast<std::size_t>(index)]);
+}
+std::int64_t MeshFolder::length(std::int64_t index, std::int64_t /*epoch*/) const {
   return lengths_->empty() ? 0 : (*lengths_)[static_cast<std::size_t>(index)];
 }
 std::int64_t MeshFolder::place(std::int64_t index) const {

@@ -1,8 +1,7 @@
-// The meshes of a folder as triangles, cleaned, scaled and in MeshGPT's order, with the pairs of
-// faces that touch, and if wanted the text beside each: chair.obj and chair.txt.
+// The meshes of a folder as triangles: cleaned, scaled and sorted as for MeshGPT, with the pairs of
+// adjacent faces and optionally a caption from the text file beside each (chair.obj and chair.txt).
 //
 //   MeshFolder meshes("meshes", {.max_faces = 800, .text = TextBeside::optional});
-//   Loader loader(meshes, {.batch_size = 16, .collate = collate_meshes(meshes.schema())});
 #pragma once
 
 #include <millrace/datasets/captions/caption_options.h>
@@ -19,32 +18,37 @@
 
 namespace millrace {
 
-// What becomes of a mesh of more than max_faces.
+class FaceEdgeCache;
+namespace detail {
+struct StemPairs;
+}
+
+// What happens to a mesh with more than max_faces faces.
 enum class OverLong {
-  error,      // it is a bad sample, like one that cannot be decoded
-  leave_out,  // it is no sample: left_out() has it, with its name
+  error,      // its sample fails to load
+  leave_out,  // it is not a sample; left_out() lists it
 };
 
 struct MeshFolderOptions {
-  // Cleaning, scaling, order, bins and limits. `hint` and `folder` are taken from each file.
+  // Cleaning, scaling, sorting, bins and limits. `hint` and `folder` are set for each file.
   MeshOptions mesh{};
-  std::int64_t max_faces = 0;  // 0: no such limit
+  std::int64_t max_faces = 0;  // 0: no limit
   OverLong over_long = OverLong::error;
-  // Know how many faces each mesh has (length()), so that batches can be of similar length. Every
-  // file is decoded once when the folder is opened, in parallel; so it is for OverLong::leave_out.
+  // Count the faces of every mesh, so that length() returns them and batches can have similar
+  // lengths. The constructor decodes every file once, in parallel. OverLong::leave_out does too.
   bool count_faces = false;
-  // A folder that remembers the numbers of faces, by file, and face_edges, by content, for the next
-  // time; empty: nothing is remembered.
+  // A folder in which face counts (by file) and face_edges (by content) are cached for the next
+  // run; empty: no cache.
   std::filesystem::path cache{};
-  bool face_edges = true;  // with the field "face_edges"
+  bool face_edges = true;  // add the field "face_edges"
   FaceEdgeOptions edges{};
   TextBeside text = TextBeside::none;
   CaptionOptions captions{};
-  FileListOptions files{};  // `extensions`, if any, instead of ours
+  FileListOptions files{};  // `extensions` replaces extensions() unless it is empty
 };
 
-// Fields: vertices float32 [-1, 3], faces int64 [-1, 3], face_edges int64 [-1, 2] and, where asked
-// for, caption text and tokens int64.
+// Fields: vertices float32 [-1, 3], faces int64 [-1, 3] and, as the options say, face_edges int64
+// [-1, 2], caption (text) and tokens (int64).
 class MeshFolder : public Dataset {
  public:
   explicit MeshFolder(const std::filesystem::path& folder, MeshFolderOptions options = {});
@@ -54,15 +58,17 @@ class MeshFolder : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::vector<LeftOut> left_out() const override;
-  // Faces, if they were counted; 0: they were not, or it cannot be decoded.
-  std::int64_t length(std::int64_t index) const override;
+  // The size of the file in bytes.
+  std::int64_t cost(std::int64_t index, std::int64_t epoch = 0) const override;
+  // The number of faces; 0: not counted, or the file cannot be decoded.
+  std::int64_t length(std::int64_t index, std::int64_t epoch = 0) const override;
 
   std::filesystem::path path(std::int64_t index) const;
-  // Its place among all meshes of the folder, by name, those that are left out included; and how
-  // many these are.
+  // The mesh's position in the sorted list of all meshes of the folder, including those that are
+  // left out; and the length of that list.
   std::int64_t place(std::int64_t index) const;
   std::int64_t listed() const;
-  // Empty where there is none.
+  // Empty if the mesh has no text.
   std::filesystem::path text_path(std::int64_t index) const;
   static const std::vector<std::string>& extensions();
 
@@ -70,9 +76,9 @@ class MeshFolder : public Dataset {
   struct Readers;
   MeshFolderOptions options_;
   Schema schema_;
-  std::shared_ptr<const struct StemPairs> pairs_;
+  std::shared_ptr<const detail::StemPairs> pairs_;
   std::shared_ptr<const std::vector<std::int64_t>> lengths_;  // empty: not counted
-  std::shared_ptr<class FaceEdgeCache> edge_cache_;
+  std::shared_ptr<FaceEdgeCache> edge_cache_;
   std::shared_ptr<Readers> readers_;
 };
 

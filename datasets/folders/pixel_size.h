@@ -1,4 +1,7 @@
-// The size of pictures and frames: `256` is a square, `{480, 640}` is height and width.
+// The size of images and frames: 256 is a square, {480, 640} is height and width.
+//
+//   PixelSize square = 256;
+//   PixelSize wide{480, 640};
 #pragma once
 
 #include <cstdint>
@@ -16,7 +19,7 @@ struct PixelSize {
   friend constexpr bool operator==(const PixelSize&, const PixelSize&) = default;
 };
 
-// Throws if one is zero and the other is not, or if a side is negative or beyond 65,536.
+// Throws if one side is 0 and the other is not, or if a side is negative or above 65,536.
 void check(const PixelSize& size, const char* who);
 
 }  // namespace millrace

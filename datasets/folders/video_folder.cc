@@ -7,6 +7,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 std::vector<std::string> wanted(const VideoFolderOptions& options) {
@@ -38,6 +40,10 @@ VideoFolder::VideoFolder(const std::filesystem::path& folder, VideoFolderOptions
 
 Status VideoFolder::load(std::int64_t index, const LoadContext& context, Sample& sample) const {
   return loader_->load(files_.path(index), context, sample);
+}
+
+std::int64_t VideoFolder::cost(std::int64_t index, std::int64_t /*epoch*/) const {
+  return cost_of(files_, index);
 }
 
 std::string VideoFolder::describe(std::int64_t index) const {

@@ -1,10 +1,11 @@
-// The clips of a folder as blocks of frames of one size, straight into the batch.
+// The videos of a folder as clips with the same number of frames and the same size, decoded
+// straight into the batch.
 //
 //   VideoFolder clips("clips", {.frames = 17, .size = {128, 128}});
-//   auto [train, valid] = random_split(clips, {.valid_fraction = 0.05, .seed = 42});
 //
-// Frames are chosen by when they are shown. A clip that is too short is filled up by rule, and
-// "valid_frames" says how many frames are its own. A random window depends on (seed, epoch, index).
+// Frames are chosen by their presentation times. `short_clip` says how a video with too few frames
+// is extended; "valid_frames" is the number of its own frames. A random window depends on (seed,
+// epoch, index).
 #pragma once
 
 #include <millrace/datasets/folders/pixel_size.h>
@@ -21,16 +22,20 @@
 
 namespace millrace {
 
+namespace detail {
+class ClipLoader;
+}
+
 enum class FrameChoice {
-  first,          // from the start, every `stride`-th
-  random_window,  // the same from a random start
-  uniform,        // spread over the whole clip
-  at_fps,         // what is on the screen every 1/fps seconds
+  first,          // every `stride`-th frame from the start
+  random_window,  // every `stride`-th frame from a random start
+  uniform,        // evenly spaced over the whole video
+  at_fps,         // the frame shown at every multiple of 1/fps seconds
 };
 
 struct VideoFolderOptions {
-  std::int64_t frames = 17;  // 0: all of them, however many; only with FrameChoice::first
-  PixelSize size = 128;      // 0: each clip as large as it is
+  std::int64_t frames = 17;  // 0: all frames; only with FrameChoice::first
+  PixelSize size = 128;      // 0: each video's own size
   FrameChoice choice = FrameChoice::first;
   std::int64_t stride = 1;
   double fps = 0;  // for FrameChoice::at_fps
@@ -38,9 +43,9 @@ struct VideoFolderOptions {
   int channels = 3;  // 3: RGB, 1: grey
   ClipLayout layout = ClipLayout::thwc;
   ShortClip short_clip = ShortClip::repeat_last;
-  bool pictures = false;  // pictures in the folder are clips of one frame
+  bool pictures = false;  // also read images, as clips of one frame
   DecodeLimits limits{};
-  FileListOptions files{};  // `extensions`, if any, instead of ours
+  FileListOptions files{};  // `extensions` replaces extensions() unless it is empty
 };
 
 // Fields: video uint8 [frames, height, width, channels], or [channels, frames, height, width] for
@@ -54,6 +59,8 @@ class VideoFolder : public Dataset {
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
   std::string describe(std::int64_t index) const override;
   std::vector<LeftOut> left_out() const override { return files_.left_out(); }
+  // The size of the file in bytes.
+  std::int64_t cost(std::int64_t index, std::int64_t epoch = 0) const override;
 
   const FileList& files() const { return files_; }
   const VideoFolderOptions& options() const { return options_; }
@@ -63,7 +70,7 @@ class VideoFolder : public Dataset {
   VideoFolderOptions options_;
   FileList files_;
   Schema schema_;
-  std::shared_ptr<class ClipLoader> loader_;
+  std::shared_ptr<detail::ClipLoader> loader_;
 };
 
 }  // namespace millrace

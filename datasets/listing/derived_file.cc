@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -53,8 +53,8 @@ bool write_all(int file, std::string_view bytes) {
 
 }  // namespace
 
-std::optional<std::string> read_side_file(const std::filesystem::path& path,
-                                          std::string_view kind) {
+std::optional<std::string> read_derived_file(const std::filesystem::path& path,
+                                             std::string_view kind) {
   std::string bytes;
   Header found{};
   if (!read_all(path, bytes) || bytes.size() < sizeof found) return std::nullopt;
@@ -66,15 +66,15 @@ std::optional<std::string> read_side_file(const std::filesystem::path& path,
   return bytes;
 }
 
-Status write_side_file(const std::filesystem::path& path, std::string_view kind,
-                       std::string_view payload) {
+Status write_derived_file(const std::filesystem::path& path, std::string_view kind,
+                          std::string_view payload) {
   const Header header = header_of(kind, payload);
   std::string beside = path.string() + ".XXXXXX";
   const int file = ::mkostemp(beside.data(), O_CLOEXEC);
   bool ok = file >= 0;
   ok = ok && write_all(file, {reinterpret_cast<const char*>(&header), sizeof header});
   ok = ok && write_all(file, payload);
-  // Not synced: a torn file fails its checksum.
+  // No fsync: a file that a crash truncated fails its checksum.
   ok = ok && ::fchmod(file, 0644) == 0 && ::rename(beside.c_str(), path.c_str()) == 0;
   Status status;
   if (!ok) {
@@ -85,4 +85,4 @@ Status write_side_file(const std::filesystem::path& path, std::string_view kind,
   return status;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,6 +1,6 @@
-// Private: files that are only ever a shortcut. One that is damaged, cut short or of another kind
-// is as good as none, and what it holds is found out again. Written beside its name and renamed, so
-// that any number of threads and processes may read and write the same one.
+// Private: files whose content can be computed again, such as an index. A damaged or truncated
+// file, or one of another kind, counts as missing. The content is written to a temporary name and
+// renamed, so any number of threads and processes may read and write the same file.
 #pragma once
 
 #include <millrace/pipeline/base/error.h>
@@ -10,12 +10,14 @@
 #include <string>
 #include <string_view>
 
-namespace millrace {
+namespace millrace::detail {
 
-// `kind` is eight characters, the version included.
-std::optional<std::string> read_side_file(const std::filesystem::path& path, std::string_view kind);
-// Errors have neither path nor stage.
-Status write_side_file(const std::filesystem::path& path, std::string_view kind,
-                       std::string_view payload);
+// The content; nothing if the file is missing or damaged. `kind` is eight characters with a
+// version.
+std::optional<std::string> read_derived_file(const std::filesystem::path& path,
+                                             std::string_view kind);
+// Errors have no path and no stage.
+Status write_derived_file(const std::filesystem::path& path, std::string_view kind,
+                          std::string_view payload);
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -14,7 +14,7 @@ namespace millrace {
 
 namespace {
 
-// One large file must not be remembered by every thread for ever.
+// A larger buffer is freed before the next file, so that threads do not keep it.
 constexpr std::size_t most_kept = std::size_t{64} << 20;
 
 struct Descriptor {
@@ -61,7 +61,7 @@ Status FileBytes::read(const std::filesystem::path& path, std::int64_t limit) {
     const ssize_t n = ::read(open.file, memory_.get() + done, wanted - done);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return fail(std::string("cannot read (") + std::strerror(errno) + ")");
-    if (n == 0) break;  // it was cut short meanwhile: the decoder will see
+    if (n == 0) break;  // the file was truncated meanwhile: the decoder reports it
     done += static_cast<std::size_t>(n);
   }
   size_ = done;

@@ -1,5 +1,9 @@
-// A whole file in memory that is used again for the next. Never blocks on what is no file: a named
-// pipe or a folder in the place of a picture is an error.
+// Reads whole files into a buffer that is reused for the next file. Never blocks: a named pipe or a
+// folder is an error.
+//
+//   FileBytes file;
+//   Status status = file.read("photos/a.jpg");
+//   std::size_t size = file.bytes().size();
 #pragma once
 
 #include <millrace/pipeline/base/error.h>
@@ -15,10 +19,11 @@ namespace millrace {
 
 class FileBytes {
  public:
-  // For one file at a time on this thread. What it holds is valid until the next read.
+  // The calling thread's own buffer. bytes() is valid until the next read().
   static FileBytes& of_this_thread();
 
-  // Fails if it cannot be read, is no regular file, is empty or has more than `limit` bytes.
+  // Fails if the path cannot be read, is not a regular file, is empty or has more than `limit`
+  // bytes.
   Status read(const std::filesystem::path& path, std::int64_t limit = std::int64_t{1} << 30);
   std::span<const std::byte> bytes() const { return {memory_.get(), size_}; }
 

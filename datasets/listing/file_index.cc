@@ -1,5 +1,5 @@
-// The index file: a side file with the columns of the table as they are in memory. Where it cannot
-// be used, the folder is read as if there were none.
+// The index file: a derived file with the columns of the FileTable as they are in memory. If it
+// cannot be used, the folder is read again.
 #include "derived_file.h"
 #include "file_table.h"
 
@@ -10,7 +10,7 @@
 #include <functional>
 #include <type_traits>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -35,7 +35,7 @@ class Writer {
   std::string bytes;
 };
 
-// Every get() fails once one has: the caller asks at the end.
+// After one get() fails, all later ones fail: the caller checks once, at the end.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -82,7 +82,7 @@ bool stays_below(const FolderEntry& folder) {
          path.find("/../") == std::string::npos && path.find('\0') == std::string::npos;
 }
 
-// What the checksum cannot promise: that whoever wrote the file meant well.
+// The checksum does not protect against a file that was made on purpose: all positions are checked.
 bool makes_sense(const FileTable& table) {
   std::size_t files = table.size();
   auto no_name = std::ranges::adjacent_find(table.name_begin, std::greater_equal<>());
@@ -105,7 +105,7 @@ std::string index_key(const FileListOptions& options) {
 }
 
 std::optional<FileTable> read_index(const std::filesystem::path& path, const std::string& key) {
-  const std::optional<std::string> payload = read_side_file(path, kind);
+  const std::optional<std::string> payload = read_derived_file(path, kind);
   if (!payload) return std::nullopt;
   FileTable table;
   Reader reader(*payload);
@@ -161,9 +161,9 @@ Status write_index(const std::filesystem::path& path, const std::string& key,
   writer.put(table.bytes);
   writer.put(table.modified_ns);
   writer.put(table.names);
-  Status status = write_side_file(path, kind, writer.bytes);
+  Status status = write_derived_file(path, kind, writer.bytes);
   if (status.ok()) return status;
   return Error("the index: " + status.error().reason()).at(printable(path)).stage("list");
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

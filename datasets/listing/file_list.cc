@@ -18,6 +18,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,7 +45,7 @@ std::string hex(std::uint64_t value) {
   return text;
 }
 
-// Where the index of a folder may be, the best place first.
+// Possible paths of a folder's index, the preferred one first.
 std::vector<fs::path> index_places(const fs::path& root, const FileListOptions& options) {
   if (!options.index_path.empty()) return {options.index_path};
   std::error_code error;
@@ -96,7 +98,7 @@ Details look_up(const FileTable& table, std::size_t index) {
   return {S_ISREG(about.st_mode) ? about.st_size : -1, modified_ns_of(about)};
 }
 
-// Sizes and times of all files as they are now. Counts those that differ from what was known.
+// Looks up the sizes and times of all files. Counts the files for which they changed.
 void refresh_files(FileTable& table, Pool& pool) {
   const auto count = static_cast<std::int64_t>(table.size());
   const bool known = table.has_details();
@@ -116,8 +118,8 @@ void refresh_files(FileTable& table, Pool& pool) {
   table.changed_files = known ? changed.load() : 0;
 }
 
-// A folder that changed just before it was read is believed if it still has its stamp once the
-// clock of the file system has moved on.
+// A folder that changed right before it was read is believed if it still has the same stamp after
+// the clock of the file system has advanced.
 void settle(FileTable& table) {
   auto unsettled = [](const FolderEntry& folder) { return !folder.settled; };
   if (std::ranges::none_of(table.folders, unsettled)) return;
@@ -146,14 +148,14 @@ FileTable list_files(const fs::path& folder, const FileListOptions& options, Poo
     for (const fs::path& place : index_places(folder, options)) {
       std::optional<FileTable> known = read_index(place, index_key(options));
       if (!known) continue;
-      // What was left out has its whole path, as the folder was given then.
+      // The entries of left_out have full paths, which depend on how the folder was spelled.
       if (!known->left_out.empty() && known->root != folder) continue;
       known->root = folder;
       if (!still_right(*known, pool)) continue;
       if (options.check_files) {
-        const bool told = known->has_details();
+        const bool had_details = known->has_details();
         refresh_files(*known, pool);
-        if (!told || known->changed_files > 0) remember(*known, options);
+        if (!had_details || known->changed_files > 0) remember(*known, options);
       } else {
         known->bytes.clear();
         known->modified_ns.clear();
@@ -164,7 +166,7 @@ FileTable list_files(const fs::path& folder, const FileListOptions& options, Poo
   FileTable table = scan_files(folder, options, pool);
   bool write = options.index == Index::always ||
                (options.index == Index::automatic && table.size() >= worth_remembering);
-  // That a folder can be read again would show in no stamp.
+  // If a folder becomes readable later, no stamp changes.
   if (write && table.complete) {
     settle(table);
     remember(table, options);
@@ -174,7 +176,7 @@ FileTable list_files(const fs::path& folder, const FileListOptions& options, Poo
 
 }  // namespace
 
-void FileTable::reserve(std::size_t files, std::size_t name_bytes, bool details) {
+void detail::FileTable::reserve(std::size_t files, std::size_t name_bytes, bool details) {
   folder_of.reserve(files);
   name_begin.reserve(files + 1);
   names.reserve(name_bytes);
@@ -184,13 +186,13 @@ void FileTable::reserve(std::size_t files, std::size_t name_bytes, bool details)
   }
 }
 
-void FileTable::add(std::uint32_t folder, std::string_view name) {
+void detail::FileTable::add(std::uint32_t folder, std::string_view name) {
   folder_of.push_back(folder);
   names += name;
   name_begin.push_back(static_cast<std::uint32_t>(names.size()));
 }
 
-std::string FileTable::path(std::size_t i) const {
+std::string detail::FileTable::path(std::size_t i) const {
   std::string whole = (root / folders[folder_of[i]].prefix).native();
   return whole += name(i);
 }

@@ -1,5 +1,5 @@
-// A folder and all below it, one level after the other: the folders of a level are read in
-// parallel, and what comes next is decided in between, in order, so that threads change nothing.
+// Reads a folder tree level by level. The folders of a level are read in parallel; the next level
+// is decided by one thread, so the result does not depend on the number of threads.
 #include "folder_listing.h"
 
 #include <millrace/datasets/listing/printable.h>
@@ -14,7 +14,7 @@
 
 #include <sys/stat.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -66,8 +66,8 @@ class Scan {
     });
   }
 
-  // From what was just read to the folders below it, in order, so that which of two paths to the
-  // same folder counts does not depend on threads.
+  // Collects the subfolders in order. If two paths lead to the same folder, the first one counts,
+  // whatever the number of threads.
   void advance() {
     std::vector<std::size_t> next;
     for (std::size_t index : frontier_) {
@@ -107,7 +107,7 @@ class Scan {
     }
   }
 
-  // Links to folders come after all real folders, so that a folder is listed under its own path.
+  // Links to folders come after all real folders, so that a folder is listed under its real path.
   void follow_links() {
     std::ranges::sort(links_, {}, [&](std::size_t i) { return listings_[i].prefix; });
     for (std::size_t index : links_) {
@@ -207,4 +207,4 @@ FileTable scan_files(const std::filesystem::path& root, const FileListOptions& o
   return Scan(root, options, pool).run();
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,4 +1,4 @@
-// Private: the list of files as it lies in memory and in an index file, and what makes it.
+// Private: the list of files in memory and in an index file, and the functions that make it.
 #pragma once
 
 #include <millrace/datasets/listing/file_list.h>
@@ -12,9 +12,9 @@
 
 struct stat;
 
-namespace millrace {
+namespace millrace::detail {
 
-// Changes when a file in the folder is added, removed or renamed.
+// Identifies a state of a folder: adding, removing or renaming a file changes it.
 struct FolderStamp {
   std::uint64_t device = 0, inode = 0;
   std::int64_t modified_ns = 0, changed_ns = 0;
@@ -26,7 +26,8 @@ struct FolderStamp {
 struct FolderEntry {
   std::string prefix;  // "" or "a/b/"
   FolderStamp stamp;
-  // The folder last changed so long before it was read that a later change shows in its stamp.
+  // True if the folder was last changed long enough before it was read for any later change to give
+  // another stamp.
   bool settled = false;
 };
 
@@ -35,12 +36,13 @@ struct FileTable {
   std::vector<FolderEntry> folders;
   // By file.
   std::vector<std::uint32_t> folder_of;
-  std::vector<std::uint32_t> name_begin{0};      // and one more, the end of the last
-  std::vector<std::int64_t> bytes, modified_ns;  // empty unless they were looked up
+  std::vector<std::uint32_t> name_begin{
+      0};  // size() + 1 values: the last is the end of the last name
+  std::vector<std::int64_t> bytes, modified_ns;  // empty: not looked up
   std::string names;
   std::vector<LeftOut> left_out;
   bool from_index = false;
-  bool complete = true;  // every folder could be read
+  bool complete = true;  // all folders could be read
   std::int64_t changed_files = 0;
 
   std::size_t size() const { return folder_of.size(); }
@@ -55,14 +57,14 @@ struct FileTable {
 
 std::int64_t modified_ns_of(const struct stat& about);
 
-// Reads the folder and all below it. `extensions` are in lower case.
+// Lists the folder and its subfolders. `extensions` are in lower case.
 FileTable scan_files(const std::filesystem::path& root, const FileListOptions& options, Pool& pool);
 
-// What an index is for: another folder, other extensions or another version has another key.
+// Identifies what an index is for. Other extensions or another version give another key.
 std::string index_key(const FileListOptions& options);
-// Nothing if there is none, it is damaged, or it is for something else. Stamps are not compared.
+// Nothing if the index is missing, damaged or has another key. Stamps are not compared.
 std::optional<FileTable> read_index(const std::filesystem::path& path, const std::string& key);
 Status write_index(const std::filesystem::path& path, const std::string& key,
                    const FileTable& table);
 
-}  // namespace millrace
+}  // namespace millrace::detail

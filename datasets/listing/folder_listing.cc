@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -33,11 +33,11 @@ struct CloseFolder {
 
 std::int64_t now_coarse_ns() {
   timespec now{};
-  clock_gettime(CLOCK_REALTIME_COARSE, &now);  // the clock that file systems stamp with
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);  // the clock of the file systems' time stamps
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-// Where the file system counts whole seconds, a change within the same one cannot be seen.
+// On a file system with whole seconds, a second change within one second gives the same stamp.
 std::int64_t clock_step_ns(const FolderStamp& stamp) {
   bool whole_seconds =
       stamp.modified_ns % 1'000'000'000 == 0 && stamp.changed_ns % 1'000'000'000 == 0;
@@ -59,7 +59,7 @@ Kind kind_of(const dirent& entry) {
   }
 }
 
-// In place, so that a million entries are not in memory twice; `source(i)` is used up.
+// In place, so that a million entries are not in memory twice. Overwrites `source(i)`.
 template <typename Source>
 void permute(std::vector<FolderItem>& items, Source source) {
   for (std::size_t start = 0; start < items.size(); ++start) {
@@ -100,7 +100,7 @@ void FolderListing::read(const std::filesystem::path& root, const FileListOption
       names += found;
       items.push_back(item);
     }
-    errno = 0;  // the only way to tell an error from the end
+    errno = 0;  // readdir() returns null for an error and for the end
   }
   error = errno;
   if (items.size() <= small) look_up(descriptor, options.check_files, 0, items.size());
@@ -119,7 +119,7 @@ void FolderListing::look_up(int folder, bool check_files, std::size_t begin, std
   std::string text;
   for (std::size_t i = begin; i < end; ++i) {
     FolderItem& item = items[i];
-    // On a cold disk it is these calls that take the time.
+    // Avoid stat calls: on a cold disk they take most of the time.
     if (item.kind == Kind::folder || (item.kind == Kind::file && !check_files)) continue;
     text.assign(name(item));
     struct stat about {};
@@ -129,7 +129,7 @@ void FolderListing::look_up(int folder, bool check_files, std::size_t begin, std
       link = S_ISLNK(about.st_mode);
     }
     if (fstatat(folder, text.c_str(), &about, 0) != 0) {
-      item.kind = Kind::file;  // a broken link, or gone: loading it will tell
+      item.kind = Kind::file;  // a broken link or a removed file: loading it fails
     } else if (S_ISDIR(about.st_mode)) {
       item.kind = link ? Kind::linked_folder : Kind::folder;
     } else {
@@ -140,8 +140,7 @@ void FolderListing::look_up(int folder, bool check_files, std::size_t begin, std
   }
 }
 
-// By name, where a folder counts as "name/": so the order over all folders is that of the whole
-// paths.
+// Compares names, with "/" added to folders: so the order over all folders is that of full paths.
 bool FolderListing::comes_before(const FolderItem& a, const FolderItem& b) const {
   std::string_view x = name(a), y = name(b);
   std::size_t shared = std::min(x.size(), y.size());
@@ -153,7 +152,7 @@ bool FolderListing::comes_before(const FolderItem& a, const FolderItem& b) const
   return at(x, a) < at(y, b);
 }
 
-// How many bytes at the start all names share.
+// The length of the common prefix of all names.
 std::size_t FolderListing::common_start() const {
   std::string_view first = name(items[0]);
   for (const FolderItem& item : items) {
@@ -165,7 +164,7 @@ std::size_t FolderListing::common_start() const {
   return first.size();
 }
 
-// Eight bytes after what all names share decide almost every comparison.
+// The eight bytes after the common prefix decide almost every comparison.
 void FolderListing::sort() {
   std::erase_if(items, [](const FolderItem& item) { return !item.is_folder() && !item.wanted; });
   items.shrink_to_fit();
@@ -200,4 +199,4 @@ std::int64_t modified_ns_of(const struct stat& about) {
   return about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

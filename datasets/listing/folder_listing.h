@@ -1,4 +1,4 @@
-// Private: one folder while it is read.
+// Private: reads and sorts the entries of one folder.
 #pragma once
 
 #include "file_table.h"
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct FolderItem {
   enum class Kind : std::uint8_t { file, folder, linked_folder, link, unknown, other };
@@ -17,7 +17,7 @@ struct FolderItem {
   std::uint32_t begin = 0;  // of the name, in its folder's names
   std::uint16_t length = 0;
   Kind kind = Kind::unknown;
-  bool wanted = false;  // its extension is one of those asked for
+  bool wanted = false;  // has one of the wanted extensions
   std::int64_t bytes = -1;
   std::int64_t modified_ns = 0;
 
@@ -25,24 +25,25 @@ struct FolderItem {
 };
 
 struct FolderListing {
-  // Folders of more items than this are looked up in parts, by several threads.
+  // A folder with more items is looked up in parts, by several threads.
   static constexpr std::size_t small = 4096;
 
   std::string prefix;
   FolderStamp stamp;
   bool settled = false;   // see FolderEntry
   int error = 0;          // errno
-  bool repeated = false;  // listed under another path
+  bool repeated = false;  // already listed under another path
   std::string names;
   std::vector<FolderItem> items;
-  std::vector<std::size_t> children;  // listings, by the order of the items that are folders
+  std::vector<std::size_t> children;  // listings of the items that are folders, in their order
 
   std::string_view name(const FolderItem& item) const {
     return std::string_view(names).substr(item.begin, item.length);
   }
 
-  // Three steps: names; what links are, and with `check_files` sizes and times (done by read() if
-  // the folder is small); and order, after which only wanted files and folders are left.
+  // Three steps. read() gets the names. look_up() resolves links and, with `check_files`, gets
+  // sizes and times; read() calls it itself if the folder is small. sort() orders the items and
+  // drops unwanted files.
   void read(const std::filesystem::path& root, const FileListOptions& options);
   void look_up(const std::filesystem::path& root, const FileListOptions& options, std::size_t begin,
                std::size_t end);
@@ -54,4 +55,4 @@ struct FolderListing {
   std::size_t common_start() const;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -14,6 +14,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& doing, int error) {
@@ -31,7 +33,7 @@ int to_advice(Access access) {
   }
 }
 
-// Closes on every way out; a mapping does not need it any more.
+// Closes the descriptor on every return; the mapping does not need it.
 struct Descriptor {
   int number;
   ~Descriptor() {
@@ -42,7 +44,7 @@ struct Descriptor {
 }  // namespace
 
 MappedFile::MappedFile(std::filesystem::path path, Access access) : path_(std::move(path)) {
-  // Not blocking: opening a pipe must not wait for its writer.
+  // O_NONBLOCK: opening a pipe must not wait for its writer.
   Descriptor file{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.number < 0) refuse(path_, "open", errno);
   struct stat status {};

@@ -1,10 +1,10 @@
-// A file as read-only memory. Arrays made from it keep the mapping alive, so the object itself may
-// go. The length is taken once, when the file is opened, and nothing beyond it is ever shown; a
-// file that is cut short while it is mapped is the one thing that cannot be guarded against.
+// A file mapped as read-only memory. Arrays made from it keep the mapping alive, so the MappedFile
+// itself may be destroyed. The length is read once, when the file is opened. If another process
+// truncates the file while it is mapped, reading the missing part ends the program (SIGBUS).
 //
 //   MappedFile file("tokens.bin", Access::random);
 //   Array tokens = file.array(DType::int64, {200'000, 1024});
-//   consume(tokens.row(7).as<const std::int64_t>());
+//   std::int64_t first = tokens.row(7).as<const std::int64_t>()[0];
 #pragma once
 
 #include <millrace/pipeline/data/array.h>
@@ -17,31 +17,30 @@
 
 namespace millrace {
 
-// What the kernel is told about how the pages will be read. Measured with shuffled rows of 8 KB
-// from a cold file of 1.6 GB: normal 140'000 rows/s, sequential 130'000, random 8'300. Over an
-// epoch every page is wanted once, so what is read ahead is not wasted as long as it fits into
-// memory.
+// The kernel's read-ahead policy (madvise). Measured with shuffled rows of 8 KB from a cold file of
+// 1.6 GB: normal 140'000 rows/s, sequential 130'000, random 8'300. An epoch reads every page once,
+// so read-ahead is not wasted if the file fits into memory.
 enum class Access {
-  normal,      // it reads ahead as it sees fit
-  random,      // no read-ahead: for a few rows out of a file that does not fit into memory
+  normal,      // the kernel's default
+  random,      // no read-ahead: for a few rows of a file that does not fit into memory
   sequential,  // much read-ahead: for checking or converting a whole file
 };
 
 class MappedFile {
  public:
-  // Throws an Error that names the file if it is not there, not readable or not a regular file.
+  // Throws an Error if the path does not exist, is not readable or is not a regular file.
   explicit MappedFile(std::filesystem::path path, Access access = Access::normal);
 
   const std::filesystem::path& path() const { return path_; }
   std::size_t size() const { return buffer_.size(); }
   std::span<const std::byte> bytes() const { return {buffer_.data(), buffer_.size()}; }
-  // All of it; copies keep the mapping.
+  // The whole file; copies keep the mapping alive.
   const Buffer& buffer() const { return buffer_; }
-  // A view from `offset` on. Throws if the file is too short for it.
+  // A view that starts at byte `offset`. Throws if the file is too short.
   Array array(DType dtype, const Shape& shape, std::size_t offset = 0) const;
 
   void advise(Access access) const;
-  // Starts reading these bytes from the disk and does not wait for them.
+  // Starts to read these bytes from disk and returns at once.
   void will_need(std::size_t offset, std::size_t bytes) const;
 
  private:
@@ -49,13 +48,13 @@ class MappedFile {
   Buffer buffer_;
 };
 
-// Takes mapped bytes out of this process's memory, for who reads a large file once; they are read
-// again if they are looked at again.
+// Removes mapped pages from this process's memory, after a large file was read once. Later accesses
+// read them from the file again.
 void let_go(std::span<const std::byte> mapped);
-// Shows mapped bytes piece by piece, and lets each go: of a file of any size little is in memory.
+// Calls `use` with consecutive pieces and lets each go, so little of a large file is in memory.
 void read_once(std::span<const std::byte> mapped,
                const std::function<void(std::span<const std::byte>)>& use);
-// checksum_of() of mapped bytes that are read once.
+// The XXH3 checksum of mapped bytes, read with read_once().
 std::uint64_t checksum_of_mapped(std::span<const std::byte> mapped);
 
 }  // namespace millrace

@@ -1,4 +1,6 @@
-// File names as people, logs and JSON can take them. A name need not be UTF-8.
+// File names as valid UTF-8, for messages, logs and JSON. A file name may be any bytes.
+//
+//   std::string shown = printable(std::filesystem::path("clips/a.mp4"));
 #pragma once
 
 #include <filesystem>
@@ -7,8 +9,8 @@
 
 namespace millrace {
 
-// The path as it is where it is UTF-8. Otherwise as a shell would take it, $'clips/a\xff.mp4': two
-// names never become one, and the result can be pasted into a terminal.
+// A path that is UTF-8 is returned unchanged. Any other is quoted for a shell, $'clips/a\xff.mp4':
+// different paths stay different, and the result can be pasted into a terminal.
 std::string printable(std::string_view path);
 inline std::string printable(const std::filesystem::path& path) {
   return printable(std::string_view(path.native()));

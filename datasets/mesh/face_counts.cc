@@ -13,13 +13,13 @@
 #include <sstream>
 #include <string>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
 constexpr std::string_view kind = "MRFACES1";
 
-// A file as it was when it was counted.
+// The state of a file when its faces were counted.
 struct Stamp {
   std::int64_t bytes = -1, modified_ns = -1;
   friend bool operator==(const Stamp&, const Stamp&) = default;
@@ -29,7 +29,7 @@ struct Known {
   std::int64_t faces = 0;
 };
 
-// All that decides how many faces are left of a file.
+// The options that the number of faces depends on.
 std::string options_key(const MeshOptions& o) {
   std::string key;
   for (bool flag :
@@ -39,10 +39,10 @@ std::string options_key(const MeshOptions& o) {
   return key + "," + std::to_string(o.bins);
 }
 
-// Lines of "bytes modified faces name"; names may have anything in them but a line's end.
+// Lines of "bytes modified faces name". A name may contain anything but a line break.
 std::map<std::string, Known> read_counts(const std::filesystem::path& path) {
   std::map<std::string, Known> counts;
-  const std::optional<std::string> payload = read_side_file(path, kind);
+  const std::optional<std::string> payload = read_derived_file(path, kind);
   std::istringstream lines(payload.value_or(""));
   Known known;
   while (lines >> known.stamp.bytes >> known.stamp.modified_ns >> known.faces) {
@@ -63,7 +63,7 @@ void write_counts(const std::filesystem::path& path, const std::map<std::string,
   }
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
-  if (Status status = write_side_file(path, kind, payload); !status.ok()) {
+  if (Status status = write_derived_file(path, kind, payload); !status.ok()) {
     log(LogLevel::warning, printable(path) + ": " + status.error().reason() +
                                "; faces are counted again at the next start");
   }
@@ -148,4 +148,4 @@ void leave_out_over_long(StemPairs& pairs, std::vector<std::int64_t>& lengths,
   pairs.left_out.insert(pairs.left_out.end(), over_long.begin(), over_long.end());
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

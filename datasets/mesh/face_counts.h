@@ -1,4 +1,4 @@
-// Private: how many faces each mesh of a folder has, found out once.
+// Private: the number of faces of every mesh of a folder.
 #pragma once
 
 #include <millrace/datasets/captions/caption_reader.h>
@@ -9,21 +9,23 @@
 #include <filesystem>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
-// Reads and decodes a file; the error has its path.
+// Reads and decodes a file. Errors have the path.
 Status decode_mesh_file(const std::filesystem::path& path, MeshOptions options, Mesh& mesh);
 
-// By sample; 0: it cannot be decoded. Every file is decoded, in parallel; with a `cache` folder
-// only those are whose size or time of change is not the one that their number was found with.
+// The number of faces by sample; 0: the file cannot be decoded. Decodes every file, in parallel.
+// With a `cache` folder it decodes only files that are new or whose size or modification time
+// changed.
 std::vector<std::int64_t> count_faces(const StemPairs& pairs, const MeshOptions& options,
                                       const std::filesystem::path& cache, Pool& pool);
 
-// Leaves samples of more than `max_faces` out, here and there, and says so.
+// Moves samples with more than `max_faces` faces from `pairs` and `lengths` to pairs.left_out, and
+// logs them.
 void leave_out_over_long(StemPairs& pairs, std::vector<std::int64_t>& lengths,
                          std::int64_t max_faces);
 
 // "it has 900 faces, more than max_faces (800)"
 std::string over_long_reason(std::int64_t faces, std::int64_t max_faces);
 
-}  // namespace millrace
+}  // namespace millrace::detail

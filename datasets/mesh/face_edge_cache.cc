@@ -9,6 +9,8 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 constexpr std::string_view kind = "MREDGES1";
@@ -20,10 +22,10 @@ std::string_view bytes_of(const auto& rows) {
   return {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof rows[0]};
 }
 
-// The faces themselves stand in the file too, so that two meshes of one name are told apart.
+// The file also stores the faces, so that two meshes with the same hash are not confused.
 std::optional<std::vector<Pair>> read(const std::filesystem::path& path,
                                       std::span<const Face> faces) {
-  const std::optional<std::string> payload = read_side_file(path, kind);
+  const std::optional<std::string> payload = read_derived_file(path, kind);
   const std::string_view key = bytes_of(faces);
   if (!payload || !payload->starts_with(key)) return std::nullopt;
   const std::string_view rest = std::string_view(*payload).substr(key.size());
@@ -39,7 +41,7 @@ FaceEdgeCache::FaceEdgeCache(std::filesystem::path folder) : folder_(std::move(f
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) {
-    throw Error("cannot make the folder of face edges (" + error.message() + ")")
+    throw Error("cannot create the folder of face edges (" + error.message() + ")")
         .at(printable(folder_))
         .kind(ErrorKind::usage);
   }
@@ -59,7 +61,8 @@ Status FaceEdgeCache::find(std::span<const Face> faces, const FaceEdgeOptions& o
   ++computed_;
   std::string payload(bytes_of(faces));
   payload += bytes_of(pairs);
-  if (Status status = write_side_file(path, kind, payload); !status.ok() && !told_.exchange(true)) {
+  if (Status status = write_derived_file(path, kind, payload);
+      !status.ok() && !warned_.exchange(true)) {
     log(LogLevel::warning,
         printable(path) + ": " + status.error().reason() + "; face edges are computed each time");
   }

@@ -7,6 +7,7 @@
 #include <millrace/datasets/listing/printable.h>
 #include <millrace/datasets/mesh/face_edge_cache.h>
 #include <millrace/datasets/mesh/mesh_data.h>
+#include <millrace/pipeline/data/adapter.h>
 
 #include <algorithm>
 #include <cstring>
@@ -14,6 +15,8 @@
 #include <set>
 
 namespace millrace {
+
+using namespace detail;
 
 namespace {
 
@@ -42,7 +45,7 @@ void check(const MeshDataOptions& options) {
   options.augment.check();
 }
 
-// Where samples come from, and what each is called.
+// The data set that samples come from, and the names of its meshes.
 struct Source {
   AnyDataset data;
   std::vector<MeshName> names{};
@@ -74,41 +77,38 @@ void put(Sample& sample, const char* field, const std::vector<Row>& rows) {
   if (!rows.empty()) std::memcpy(to.data(), rows.data(), to.bytes());
 }
 
-// The fields of another data set under the model's names, augmented, and with edges and embeddings
-// where it has none.
-class MeshSamples : public Dataset {
+// Renames the fields of a data set to the model's inputs, augments the meshes, and adds face edges
+// and text embeddings that the data set does not have.
+class MeshSamples : public Adapter {
  public:
-  MeshSamples(Source source, std::vector<std::int64_t> kept, const MeshDataOptions& options,
+  MeshSamples(const Source& source, std::vector<std::int64_t> kept, const MeshDataOptions& options,
               const MeshAugmentation& augment, std::shared_ptr<FaceEdgeCache> edge_cache,
-              std::shared_ptr<const MeshEmbeds> embeds);
+              std::shared_ptr<const TextEmbeddings> embeds);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(kept_.size()); }
   const Schema& schema() const override { return schema_; }
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
-  std::string describe(std::int64_t index) const override {
-    return source_.data->describe(original(index));
-  }
   std::vector<LeftOut> left_out() const override;
-  std::int64_t length(std::int64_t index) const override {
-    return source_.data->length(original(index));
-  }
 
   std::vector<LeftOut> over_long{};
 
+ protected:
+  Target target(std::int64_t index, std::int64_t epoch) const override {
+    return {.index = kept_[static_cast<std::size_t>(index)], .epoch = epoch};
+  }
+
  private:
-  std::int64_t original(std::int64_t index) const { return kept_[static_cast<std::size_t>(index)]; }
   Status load_mesh(const LoadContext& context, Scratch& scratch, Sample& sample) const;
   Status find_edges(Scratch& scratch) const;
 
-  Source source_;
   std::vector<std::int64_t> kept_;
   MeshAugmentation augment_;
   MeshOptions tidy_;
   std::int64_t max_faces_;
   bool has_edges_ = false, wants_edges_;
-  std::string texts_, own_embeds_;             // the inner names; empty: not wanted, or not there
+  std::string texts_, own_embeds_;             // field names of the wrapped data set; empty: none
   std::shared_ptr<FaceEdgeCache> edge_cache_;  // null: none
-  std::shared_ptr<const MeshEmbeds> embeds_;   // null: none
+  std::shared_ptr<const TextEmbeddings> embeds_;  // null: none
   Schema schema_;
   std::shared_ptr<ReaderPool<Scratch>> scratch_ = std::make_shared<ReaderPool<Scratch>>();
 };
@@ -126,11 +126,11 @@ FieldRouting routing_of(const MeshDataOptions& options, bool own_embeds) {
   return FieldRouting(std::move(routes));
 }
 
-MeshSamples::MeshSamples(Source source, std::vector<std::int64_t> kept,
+MeshSamples::MeshSamples(const Source& source, std::vector<std::int64_t> kept,
                          const MeshDataOptions& options, const MeshAugmentation& augment,
                          std::shared_ptr<FaceEdgeCache> edge_cache,
-                         std::shared_ptr<const MeshEmbeds> embeds)
-    : source_(std::move(source)),
+                         std::shared_ptr<const TextEmbeddings> embeds)
+    : Adapter(source.data),
       kept_(std::move(kept)),
       augment_(augment),
       tidy_{.normalize = false, .bins = options.bins},
@@ -140,8 +140,8 @@ MeshSamples::MeshSamples(Source source, std::vector<std::int64_t> kept,
       embeds_(std::move(embeds)) {
   const bool own_embeds = wants(options, "text_embeds") && !embeds_;
   FieldRouting routing = routing_of(options, own_embeds);
-  const Schema& inner = source_.data->schema();
-  routing.bind(inner);
+  const Schema& from = inner().schema();
+  routing.bind(from);
   has_edges_ = routing.has("face_edges");
   if (wants(options, "texts")) texts_ = routing.field("texts");
   if (own_embeds) own_embeds_ = routing.field("text_embeds");
@@ -152,49 +152,49 @@ MeshSamples::MeshSamples(Source source, std::vector<std::int64_t> kept,
   }
   if (!texts_.empty()) fields.push_back(text_field("texts"));
   if (wants(options, "text_embeds")) {
-    const std::int64_t dim = embeds_ ? embeds_->dim() : inner[inner.at(own_embeds_)].shape[1];
+    const std::int64_t dim = embeds_ ? embeds_->dim() : from[from.at(own_embeds_)].shape[1];
     fields.push_back({.name = "text_embeds", .dtype = DType::float32, .shape = {-1, dim}});
   }
   schema_ = Schema(std::move(fields));
 }
 
 std::vector<LeftOut> MeshSamples::left_out() const {
-  std::vector<LeftOut> all = source_.data->left_out();
+  std::vector<LeftOut> all = Adapter::left_out();
   all.insert(all.end(), over_long.begin(), over_long.end());
   return all;
 }
 
 Status MeshSamples::load(std::int64_t index, const LoadContext& context, Sample& sample) const {
   LoadContext inside = context;
-  inside.index = original(index);
+  inside.index = target(index, context.epoch).index;
   auto scratch = scratch_->lend();
-  if (!scratch->inner) scratch->inner.emplace(source_.data->schema());
-  Sample& inner = *scratch->inner;
-  inner.restart();
-  if (Status status = source_.data->load(inside.index, inside, inner); !status.ok()) return status;
+  if (!scratch->inner) scratch->inner.emplace(inner().schema());
+  Sample& from = *scratch->inner;
+  from.restart();
+  if (Status status = inner().load(inside.index, inside, from); !status.ok()) return status;
   if (Status status = load_mesh(inside, *scratch, sample); !status.ok()) return status;
-  if (!texts_.empty()) sample.set_text("texts", inner.text(texts_));
-  if (!own_embeds_.empty()) copy(inner[own_embeds_], "text_embeds", sample);
+  if (!texts_.empty()) sample.set_text("texts", from.text(texts_));
+  if (!own_embeds_.empty()) copy(from[own_embeds_], "text_embeds", sample);
   if (!embeds_) return {};
   return embeds_->load(inside.index, inside, schema_.at("text_embeds"), sample);
 }
 
 Status MeshSamples::load_mesh(const LoadContext& context, Scratch& scratch, Sample& sample) const {
-  const Sample& inner = *scratch.inner;
-  const std::int64_t faces = inner["faces"].shape()[0];
+  const Sample& from = *scratch.inner;
+  const std::int64_t faces = from["faces"].shape()[0];
   if (max_faces_ > 0 && faces > max_faces_) {
     return Error(over_long_reason(faces, max_faces_)).stage("mesh");
   }
   const bool changes = augment_.any() || tidy_.bins > 0;
   if (!changes && (has_edges_ || !wants_edges_)) {
     for (const char* name : {"vertices", "faces", "face_edges"}) {
-      if (schema_.find(name) >= 0) copy(inner[name], name, sample);
+      if (schema_.find(name) >= 0) copy(from[name], name, sample);
     }
     return {};
   }
   Mesh& mesh = scratch.mesh;
-  mesh.vertices = rows_of<std::array<float, 3>>(inner["vertices"]);
-  mesh.faces = rows_of<std::array<std::int64_t, 3>>(inner["faces"]);
+  mesh.vertices = rows_of<std::array<float, 3>>(from["vertices"]);
+  mesh.faces = rows_of<std::array<std::int64_t, 3>>(from["faces"]);
   mesh.counts = {};
   if (augment_.any()) {
     Random random = context.random("augment");
@@ -211,7 +211,7 @@ Status MeshSamples::load_mesh(const LoadContext& context, Scratch& scratch, Samp
   return {};
 }
 
-// An augmented mesh has other faces each time: to remember them would only fill the disk.
+// Augmentation changes the faces every time, so caching their edges would only fill the disk.
 Status MeshSamples::find_edges(Scratch& scratch) const {
   if (edge_cache_ && !augment_.any()) {
     return edge_cache_->find(scratch.mesh.faces, {}, scratch.pairs);
@@ -256,7 +256,7 @@ Source open_cache(const std::filesystem::path& path, const MeshDataOptions& opti
   return source;
 }
 
-// Of a cache, since it holds whatever it was made with.
+// Applies max_faces: a cache may hold larger meshes, because it was written with other options.
 std::vector<std::int64_t> choose(const Source& source, const MeshDataOptions& options,
                                  std::vector<LeftOut>& over_long) {
   std::vector<std::int64_t> kept;
@@ -288,9 +288,9 @@ MeshData open_meshes(const std::filesystem::path& path, const MeshDataOptions& o
         .kind(ErrorKind::usage);
   }
   log_left_out(printable(path), over_long);
-  std::shared_ptr<const MeshEmbeds> embeds;
+  std::shared_ptr<const TextEmbeddings> embeds;
   if (wants(options, "text_embeds") && !options.text_embeds.empty()) {
-    embeds = std::make_shared<MeshEmbeds>(options.text_embeds, source.names, source.listed);
+    embeds = std::make_shared<TextEmbeddings>(options.text_embeds, source.names, source.listed);
   }
   std::shared_ptr<FaceEdgeCache> edges;
   if (!options.cache.empty()) edges = std::make_shared<FaceEdgeCache>(options.cache);

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -34,7 +34,7 @@ std::string without_extension(const std::string& name) {
   return has ? name.substr(0, dot) : name;
 }
 
-// Row by name, with and without the extension. A name that two rows have is -1.
+// Row by name, with and without the extension. -1: two rows have this name.
 std::map<std::string, std::int64_t> rows_by_name(const std::filesystem::path& path) {
   const ArrowDataset names(path, {.columns = {"source"}});
   std::map<std::string, std::int64_t> rows;
@@ -53,8 +53,8 @@ std::map<std::string, std::int64_t> rows_by_name(const std::filesystem::path& pa
 
 }  // namespace
 
-MeshEmbeds::MeshEmbeds(const std::filesystem::path& path, const std::vector<MeshName>& meshes,
-                       std::int64_t listed) {
+TextEmbeddings::TextEmbeddings(const std::filesystem::path& path,
+                               const std::vector<MeshName>& meshes, std::int64_t listed) {
   if (path.extension() == ".npy") {
     auto rows = std::make_shared<NpyDataset>(path, MemmapOptions{.field = field_name});
     if (rows->size() != listed) {
@@ -72,7 +72,7 @@ MeshEmbeds::MeshEmbeds(const std::filesystem::path& path, const std::vector<Mesh
       if (found == by_name.end()) found = by_name.find(without_extension(mesh.relative));
       if (found == by_name.end() || found->second < 0) {
         throw refusal((found == by_name.end() ? "no row has the source '" : "several rows are '") +
-                          mesh.relative + "', nor is there one without its extension",
+                          mesh.relative + "', with or without its extension",
                       path);
       }
       row_of_.push_back(found->second);
@@ -81,8 +81,8 @@ MeshEmbeds::MeshEmbeds(const std::filesystem::path& path, const std::vector<Mesh
   dim_ = dim_of(rows_->schema()[0], path);
 }
 
-Status MeshEmbeds::load(std::int64_t index, const LoadContext& context, int field,
-                        Sample& sample) const {
+Status TextEmbeddings::load(std::int64_t index, const LoadContext& context, int field,
+                            Sample& sample) const {
   Sample row(rows_->schema());
   const std::int64_t at = row_of_[static_cast<std::size_t>(index)];
   if (Status status = rows_->load(at, context, row); !status.ok()) return status;
@@ -92,4 +92,4 @@ Status MeshEmbeds::load(std::int64_t index, const LoadContext& context, int fiel
   return {};
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

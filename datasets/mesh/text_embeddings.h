@@ -1,4 +1,4 @@
-// Private: embeddings of texts that somebody else made, found for each mesh.
+// Private: text embeddings from a file, matched to meshes by name or position.
 #pragma once
 
 #include <millrace/pipeline/data/dataset.h>
@@ -10,20 +10,20 @@
 #include <string>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
-// What a mesh is called in other files.
+// The name and position of a mesh in other files.
 struct MeshName {
-  std::string relative;    // "chairs/a.obj", below the folder
-  std::int64_t place = 0;  // among all meshes, by name
+  std::string relative;    // path relative to the folder, e.g. "chairs/a.obj"
+  std::int64_t place = 0;  // position in the sorted list of all meshes
 };
 
-class MeshEmbeds {
+class TextEmbeddings {
  public:
-  // Throws an Error that names the first mesh that has none, or what is wrong with the file.
-  // `listed`: how many meshes the folder has, those that are left out included.
-  MeshEmbeds(const std::filesystem::path& path, const std::vector<MeshName>& meshes,
-             std::int64_t listed);
+  // Throws an Error that names the first mesh without an embedding, or the problem with the file.
+  // `listed` is the number of all meshes of the folder, including those that are left out.
+  TextEmbeddings(const std::filesystem::path& path, const std::vector<MeshName>& meshes,
+                 std::int64_t listed);
 
   std::int64_t dim() const { return dim_; }
   // Fills a field float32 [-1, dim].
@@ -35,4 +35,4 @@ class MeshEmbeds {
   std::int64_t dim_ = 0;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -11,13 +11,15 @@
 
 namespace millrace {
 
+using namespace detail;
+
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& problem) {
   throw Error(problem).at(path.string()).stage("codebook").kind(ErrorKind::usage);
 }
 
-class Codebook : public TokenStage {
+class Codebook : public TokenEncoder {
  public:
   Codebook(const std::filesystem::path& path, const CodebookOptions& options);
 
@@ -34,7 +36,8 @@ class Codebook : public TokenStage {
   std::string name_, hash_;
   CodebookOptions options_;
   std::int64_t entries_ = 0, length_ = 0;
-  std::vector<float> by_element_;  // [length, entries]: one pixel of all entries lies together
+  std::vector<float>
+      by_element_;  // [length, entries]: transposed, so the inner loop runs over entries
   std::vector<float> half_norms_;
 };
 
@@ -92,8 +95,8 @@ Shape Codebook::token_shape(const Shape& sample) const {
   return {sample[0] / p, sample[1] / p};
 }
 
-// |x - c|^2 = |x|^2 - 2 (x . c - |c|^2 / 2): the greatest bracket wins. Entry by entry the same
-// order of additions, so that the result depends on no vector width.
+// |x - c|^2 = |x|^2 - 2 (x . c - |c|^2 / 2), so the nearest entry has the greatest bracket. Every
+// entry is summed in the same order, so the result does not depend on the vector width.
 std::int64_t Codebook::nearest(const float* patch, float* scores) const {
   auto entries = static_cast<std::size_t>(entries_);
   for (std::size_t k = 0; k < entries; ++k) scores[k] = -half_norms_[k];
@@ -152,8 +155,8 @@ Array Codebook::encode(const Array& batch) const {
 
 }  // namespace
 
-std::shared_ptr<const TokenStage> load_codebook(const std::filesystem::path& path,
-                                                const CodebookOptions& options) {
+std::shared_ptr<const TokenEncoder> load_codebook(const std::filesystem::path& path,
+                                                  const CodebookOptions& options) {
   return std::make_shared<Codebook>(path, options);
 }
 

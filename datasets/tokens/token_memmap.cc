@@ -12,7 +12,7 @@ namespace millrace {
 
 namespace {
 
-// A .npy file tells its type and shape, and so does a raw file with a description beside it.
+// A .npy file, or a raw file with a description beside it, has its own type and shape.
 Array open_rows(const std::filesystem::path& path, const Field& raw, std::int64_t rows,
                 Access access) {
   if (path.extension() == ".npy") return NpyDataset(path, {.access = access}).rows();
@@ -46,7 +46,7 @@ auto with_integer(DType dtype, const Use& use) {
   }
 }
 
-// False where a token does not fit into the type that was asked for.
+// False if a token does not fit into the type.
 bool convert(const Array& rows, std::int64_t row, const Array& to) {
   std::int64_t count = to.elements();
   return with_integer(rows.dtype(), [&](auto from_type) {
@@ -70,7 +70,7 @@ struct TokenMemmap::State {
   Array tokens, digits;
   Schema schema;
   std::optional<MappedFile> text_file;
-  std::vector<std::size_t> lines;  // where each begins, and the end
+  std::vector<std::size_t> lines;  // where each line begins, and the end of the file
 
   void index_lines();
   std::string_view line(std::int64_t index) const;

@@ -1,10 +1,10 @@
-// Tokens of videos (or of anything else) in one array file, with the texts that belong to them in
-// another: what a text-to-video transformer trains on.
+// Tokens of videos in one array file, with their captions in another: training data of a
+// text-to-video transformer.
 //
 //   TokenMemmap pairs("indices.npy", {.texts = "captions.txt"});
-//   TokenMemmap digits("indices.bin", {.shape = {1280}, .digits = "labels.bin"});   // "3 7"
+//   TokenMemmap digits("indices.bin", {.shape = {1280}, .digits = "labels.bin"});  // "3 7"
 //
-// Tokens keep the type they are stored in unless `dtype` asks for another.
+// Tokens keep their stored type unless `dtype` gives another.
 #pragma once
 
 #include <millrace/datasets/listing/mapped_file.h>
@@ -19,20 +19,21 @@
 namespace millrace {
 
 struct TokenMemmapOptions {
-  // Of a raw file without a description: one row, and how many there are (-1: as many as fit).
+  // For a raw file without a description: the shape of one row, the stored type and the number of
+  // rows (-1: computed from the size of the file).
   Shape shape{};
   DType stored = DType::int64;
   std::int64_t rows = -1;
-  std::optional<DType> dtype{};  // what a batch shall have, e.g. int64; an integer type
-  // The texts: a UTF-8 file with one line a row, or uint8 digits [rows, num_digits], which read
-  // "3 7". At most one of them; none: there is no field "text".
+  std::optional<DType> dtype{};  // integer type of the batches, e.g. int64; default: as stored
+  // Captions, from at most one file: `texts` is UTF-8 with one line per row; `digits`, uint8 [rows,
+  // num_digits], gives captions like "3 7". Without a file there is no field "text".
   std::filesystem::path texts{};
   std::filesystem::path digits{};
-  std::int64_t num_digits = 2;  // of a raw file; a .npy file tells itself
+  std::int64_t num_digits = 2;  // for a raw file; a .npy file has its own shape
   Access access = Access::normal;
 };
 
-// Fields: video, the tokens; text, if there are texts.
+// Fields: video (the tokens) and, with captions, text.
 class TokenMemmap : public Dataset {
  public:
   explicit TokenMemmap(const std::filesystem::path& tokens, TokenMemmapOptions options = {});

@@ -9,7 +9,7 @@ struct Mapped::Shared {
   InPlace in_place;
   Between between;
   Schema schema;
-  // Inner samples that no load uses just now. There are never more than there are threads.
+  // Samples of the wrapped data set that no load() uses now; at most one per thread.
   std::mutex mutex;
   std::vector<std::unique_ptr<Sample>> idle;
 
@@ -27,31 +27,31 @@ struct Mapped::Shared {
 };
 
 Mapped::Mapped(AnyDataset dataset, InPlace function)
-    : dataset_(std::move(dataset)), shared_(std::make_shared<Shared>()) {
+    : Adapter(std::move(dataset)), shared_(std::make_shared<Shared>()) {
   shared_->in_place = std::move(function);
 }
 
 Mapped::Mapped(AnyDataset dataset, Schema schema, Between function)
-    : dataset_(std::move(dataset)), shared_(std::make_shared<Shared>()) {
+    : Adapter(std::move(dataset)), shared_(std::make_shared<Shared>()) {
   shared_->between = std::move(function);
   shared_->schema = std::move(schema);
 }
 
 const Schema& Mapped::schema() const {
-  return shared_->between ? shared_->schema : dataset_->schema();
+  return shared_->between ? shared_->schema : inner().schema();
 }
 
 Status Mapped::load(std::int64_t index, const LoadContext& context, Sample& sample) const {
   if (shared_->in_place) {
-    Status status = dataset_->load(index, context, sample);
+    Status status = inner().load(index, context, sample);
     if (status.ok()) shared_->in_place(sample, context);
     return status;
   }
-  auto inner = shared_->take(dataset_->schema());
-  inner->restart();
-  Status status = dataset_->load(index, context, *inner);
-  if (status.ok()) shared_->between(*inner, sample, context);
-  shared_->give_back(std::move(inner));
+  auto from = shared_->take(inner().schema());
+  from->restart();
+  Status status = inner().load(index, context, *from);
+  if (status.ok()) shared_->between(*from, sample, context);
+  shared_->give_back(std::move(from));
   return status;
 }
 

@@ -1,7 +1,6 @@
 #include <millrace/pipeline/data/mixture.h>
 #include <millrace/pipeline/order/permutation.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace millrace {
@@ -12,20 +11,26 @@ void require(bool condition, const std::string& problem) {
   if (!condition) throw Error("mixture: " + problem).kind(ErrorKind::usage);
 }
 
-// How many of the first n items a share takes, so that every stretch has its due within one item.
+// The number of samples that a part with this share has among the first n.
 std::int64_t taken(std::int64_t n, double share) {
   return static_cast<std::int64_t>(std::floor(static_cast<long double>(n) * share));
 }
 
+std::vector<AnyDataset> datasets_of(const std::vector<Mixture::Part>& parts) {
+  require(!parts.empty(), "needs at least one dataset");
+  std::vector<AnyDataset> datasets;
+  for (const Mixture::Part& part : parts) datasets.push_back(part.dataset);
+  return datasets;
+}
+
 }  // namespace
 
-Mixture::Mixture(std::vector<Part> parts, MixtureOptions options)
-    : parts_(std::move(parts)), size_(options.size), seed_(options.seed) {
-  require(!parts_.empty(), "needs at least one dataset");
+Mixture::Mixture(const std::vector<Part>& weighted, MixtureOptions options)
+    : Adapter(datasets_of(weighted)), size_(options.size), seed_(options.seed) {
   require(options.size >= 0, "size must not be negative, but is " + std::to_string(options.size));
-  std::string first = to_string(parts_[0].dataset->schema());
+  std::string first = to_string(schema());
   std::int64_t total = 0;
-  for (const Part& part : parts_) {
+  for (const Part& part : weighted) {
     require(std::isfinite(part.weight) && part.weight > 0,
             "a weight must be positive, but is " + std::to_string(part.weight));
     require(part.dataset->size() > 0, "a dataset is empty");
@@ -36,24 +41,25 @@ Mixture::Mixture(std::vector<Part> parts, MixtureOptions options)
   }
   if (size_ == 0) size_ = total;
   double rest = 0;
-  share_of_rest_.resize(parts_.size());
-  for (std::size_t i = parts_.size(); i-- > 0;) {
-    rest += parts_[i].weight;
-    share_of_rest_[i] = parts_[i].weight / rest;
+  share_of_rest_.resize(weighted.size());
+  for (std::size_t i = weighted.size(); i-- > 0;) {
+    rest += weighted[i].weight;
+    share_of_rest_[i] = weighted[i].weight / rest;
   }
   std::int64_t left = size_;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    per_epoch_.push_back(i + 1 < parts_.size() ? taken(left, share_of_rest_[i]) : left);
+  for (std::size_t i = 0; i < weighted.size(); ++i) {
+    per_epoch_.push_back(i + 1 < weighted.size() ? taken(left, share_of_rest_[i]) : left);
     left -= per_epoch_.back();
   }
 }
 
-// Walks down the parts: each takes its share of what those before it left, and what remains is
-// counted anew. The count at the part that takes it is the sample's rank within the part.
+// Goes through the parts. Each takes its share of the samples that the parts before it did not
+// take; `rank` is the sample's number among those. When a part takes the sample, `rank` is its
+// number within the part.
 Mixture::Choice Mixture::choose(std::int64_t index, std::int64_t epoch) const {
   std::int64_t rank = index;
   std::size_t part = 0;
-  for (; part + 1 < parts_.size(); ++part) {
+  for (; part + 1 < share_of_rest_.size(); ++part) {
     std::int64_t before = taken(rank, share_of_rest_[part]);
     if (taken(rank + 1, share_of_rest_[part]) > before) {
       rank = before;
@@ -61,42 +67,33 @@ Mixture::Choice Mixture::choose(std::int64_t index, std::int64_t epoch) const {
     }
     rank -= before;
   }
-  std::int64_t size = parts_[part].dataset->size();
+  const auto number = static_cast<int>(part);
+  std::int64_t size = this->part(number).size();
   std::int64_t running = rank + epoch * per_epoch_[part];
   Permutation order(size, mix(seed_, part), running / size);
-  return {static_cast<int>(part), order(running % size)};
+  return {number, order(running % size)};
+}
+
+Adapter::Target Mixture::target(std::int64_t index, std::int64_t epoch) const {
+  const Choice choice = choose(index, epoch);
+  return {.part = choice.part, .index = choice.index, .epoch = epoch};
 }
 
 Status Mixture::load(std::int64_t index, const LoadContext& context, Sample& sample) const {
-  Choice choice = choose(index, context.epoch);
-  LoadContext inner = context;
-  inner.index = choice.index;
-  const Dataset& dataset = *parts_[static_cast<std::size_t>(choice.part)].dataset;
-  Status status = dataset.load(choice.index, inner, sample);
+  Status status = Adapter::load(index, context, sample);
   if (!status.ok()) {
-    // Another epoch has another sample here, so the failure is not the index's own.
+    // Another epoch has another sample here, so a failure does not make the index bad.
     status.error().transient();
-    if (status.error().source().empty()) status.error().at(dataset.describe(choice.index));
+    if (status.error().source().empty()) {
+      const Choice choice = choose(index, context.epoch);
+      status.error().at(part(choice.part).describe(choice.index));
+    }
   }
   return status;
 }
 
-std::vector<LeftOut> Mixture::left_out() const {
-  std::vector<LeftOut> all;
-  for (const Part& part : parts_) {
-    for (LeftOut& entry : part.dataset->left_out()) all.push_back(std::move(entry));
-  }
-  return all;
-}
-
 std::string Mixture::describe(std::int64_t index) const {
   return "mixture sample " + std::to_string(index);
-}
-
-std::int64_t Mixture::samples_per_task() const {
-  std::int64_t fewest = parts_[0].dataset->samples_per_task();
-  for (const Part& part : parts_) fewest = std::min(fewest, part.dataset->samples_per_task());
-  return fewest;
 }
 
 }  // namespace millrace

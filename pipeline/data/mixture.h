@@ -1,25 +1,27 @@
-// Several data sets as one, drawn in proportion to their weights. The shares are exact over every
-// stretch of samples, nothing is remembered, and over the epochs a data set whose share is smaller
-// than itself gives other samples each time; one whose share is larger repeats in a new order.
+// Several data sets as one, mixed in proportion to their weights. Any run of consecutive samples
+// has the proportions exactly, within one sample. Each epoch continues where the one before ended,
+// so a data set that is larger than its share of an epoch gives other samples in the next; one that
+// is smaller repeats its samples in a new order. The mixture has no state.
 //
-//   Mixture mixed({{photos, 3.0}, {drawings, 1.0}}, {.size = 100'000});
+//   auto mix_pictures = [](AnyDataset photos, AnyDataset drawings) {
+//     return Mixture({{photos, 3.0}, {drawings, 1.0}}, {.size = 100'000});
+//   };
 #pragma once
 
-#include <millrace/pipeline/data/dataset.h>
+#include <millrace/pipeline/data/adapter.h>
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace millrace {
 
 struct MixtureOptions {
-  std::int64_t size = 0;  // samples an epoch; 0: as many as all data sets have together
+  std::int64_t size = 0;  // samples per epoch; 0: the sum of the sizes of all data sets
   std::uint64_t seed = 42;
 };
 
-class Mixture : public Dataset {
+class Mixture : public Adapter {
  public:
   struct Part {
     AnyDataset dataset;
@@ -27,25 +29,26 @@ class Mixture : public Dataset {
   };
 
   // Throws if the schemas differ, a part is empty or a weight is not positive.
-  Mixture(std::vector<Part> parts, MixtureOptions options = {});
+  Mixture(const std::vector<Part>& parts, MixtureOptions options = {});
 
   std::int64_t size() const override { return size_; }
-  const Schema& schema() const override { return parts_[0].dataset->schema(); }
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override;
+  // "mixture sample 7", because the sample differs from epoch to epoch.
   std::string describe(std::int64_t index) const override;
-  std::int64_t samples_per_task() const override;
-  std::vector<LeftOut> left_out() const override;
 
   struct Choice {
     int part = 0;
     std::int64_t index = 0;  // within the part
   };
+  // Which part the sample of an epoch comes from.
   Choice choose(std::int64_t index, std::int64_t epoch) const;
 
+ protected:
+  Target target(std::int64_t index, std::int64_t epoch) const override;
+
  private:
-  std::vector<Part> parts_;
-  std::vector<double> share_of_rest_;  // a part's weight over that of itself and those after it
-  std::vector<std::int64_t> per_epoch_;
+  std::vector<double> share_of_rest_;    // weight over the sum of weights from this part on
+  std::vector<std::int64_t> per_epoch_;  // samples of each part
   std::int64_t size_;
   std::uint64_t seed_;
 };

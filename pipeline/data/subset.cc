@@ -5,27 +5,15 @@
 namespace millrace {
 
 Subset::Subset(AnyDataset dataset, std::vector<std::int64_t> indices)
-    : dataset_(std::move(dataset)),
+    : Adapter(std::move(dataset)),
       indices_(std::make_shared<const std::vector<std::int64_t>>(std::move(indices))) {
   for (std::int64_t index : *indices_) {
-    if (index < 0 || index >= dataset_->size()) {
+    if (index < 0 || index >= inner().size()) {
       throw Error("a subset names sample " + std::to_string(index) + ", but the dataset has " +
-                  std::to_string(dataset_->size()))
+                  std::to_string(inner().size()))
           .kind(ErrorKind::usage);
     }
   }
-}
-
-// The inner data set sees its own index, so a sample makes the same random choices whether it is
-// loaded through a split or not.
-Status Subset::load(std::int64_t index, const LoadContext& context, Sample& sample) const {
-  LoadContext inner = context;
-  inner.index = (*indices_)[static_cast<std::size_t>(index)];
-  return dataset_->load(inner.index, inner, sample);
-}
-
-std::string Subset::describe(std::int64_t index) const {
-  return dataset_->describe((*indices_)[static_cast<std::size_t>(index)]);
 }
 
 std::vector<Subset> random_parts(AnyDataset dataset, const std::vector<std::int64_t>& lengths,

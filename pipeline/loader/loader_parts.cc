@@ -28,7 +28,9 @@ SamplerOptions sampler_options(const Dataset& dataset, const LoaderOptions& opti
           .world = options.world,
           .group = options.group,
           .bucket_window = options.bucket.window,
-          .lengths = [data = &dataset](std::int64_t index) { return data->length(index); }};
+          .lengths = [data = &dataset](std::int64_t index, std::int64_t epoch) {
+            return data->length(index, epoch);
+          }};
 }
 
 std::shared_ptr<Pool> choose_pool(const LoaderOptions& options) {

@@ -67,7 +67,7 @@ std::shared_ptr<const BucketOrder::Window> BucketOrder::make(const Position& key
   std::vector<std::pair<double, std::int64_t>> sorted;  // (length, position in the epoch)
   for (std::int64_t i = window->first; i < window->first + count; ++i) {
     const std::int64_t index = shuffle_ ? order(i) : i;
-    const auto length = static_cast<double>(lengths_(index));
+    const auto length = static_cast<double>(lengths_(index, key.epoch));
     sorted.emplace_back(length * (1 + (shuffle_ ? jitter * draw(key, index) : 0)), index);
   }
   std::ranges::stable_sort(sorted, {}, &std::pair<double, std::int64_t>::first);

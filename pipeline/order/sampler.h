@@ -48,8 +48,8 @@ enum class Tail {
   fill,     // a full last batch; the missing rows repeat samples from the start of the epoch
 };
 
-// Returns the length of a sample; always the same for the same sample.
-using SampleLengths = std::function<std::int64_t(std::int64_t index)>;
+// Returns the length of the sample that an epoch has at an index; see Dataset::length.
+using SampleLengths = std::function<std::int64_t(std::int64_t index, std::int64_t epoch)>;
 
 struct SamplerOptions {
   std::int64_t size = 0;

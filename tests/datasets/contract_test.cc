@@ -214,6 +214,15 @@ TYPED_TEST(FolderContract, RunsThroughALoaderAndASplitByName) {
   EXPECT_EQ(names.size(), static_cast<std::size_t>(this->count));
 }
 
+TYPED_TEST(FolderContract, EstimatesTheCostOfASampleByTheSizeOfItsFile) {
+  AnyDataset data = TypeParam::open(this->folder_.path());
+  for (std::int64_t i = 0; i < this->count; ++i) {
+    EXPECT_EQ(data->cost(i), static_cast<std::int64_t>(fs::file_size(data->describe(i))));
+  }
+  fs::remove(data->describe(4));
+  EXPECT_EQ(data->cost(4), 0);
+}
+
 TYPED_TEST(FolderContract, FindsExtensionsInAnyLetterCase) {
   AnyDataset data = TypeParam::open(this->folder_.path());
   fs::path old = data->describe(0), renamed = old;
@@ -224,6 +233,18 @@ TYPED_TEST(FolderContract, FindsExtensionsInAnyLetterCase) {
   AnyDataset again = TypeParam::open(this->folder_.path());
   EXPECT_EQ(again->size(), this->count);
   EXPECT_FALSE(this->bytes(*again, 0, 1, 0).empty());
+}
+
+// With check_files the list knows all sizes: cost() does not look at the file again.
+TEST(FolderCost, IsTakenFromAListThatKnowsTheSizes) {
+  TemporaryFolder folder;
+  write_picture(folder / "a.png", 1);
+  const auto before = static_cast<std::int64_t>(fs::file_size(folder / "a.png"));
+  const ImageFolder looks(folder.path());
+  const ImageFolder knows(folder.path(), {.files = {.check_files = true}});
+  fs::resize_file(folder / "a.png", 5);
+  EXPECT_EQ(looks.cost(0), 5);
+  EXPECT_EQ(knows.cost(0), before);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <millrace/datasets/listing/file_bytes.h>
 #include <millrace/datasets/listing/printable.h>
+#include <millrace/pipeline/data/adapter.h>
 
 #include <algorithm>
 #include <bit>
@@ -17,32 +18,29 @@ namespace millrace {
 
 namespace {
 
-class Encoded : public Dataset {
+class Encoded : public Adapter {
  public:
   Encoded(AnyDataset decoded, PathOf path, std::string field, bool headers_only)
-      : decoded_(std::move(decoded)),
+      : Adapter(std::move(decoded)),
         path_(std::move(path)),
         field_(std::move(field)),
         headers_only_(headers_only) {
     std::vector<Field> fields{{.name = field_, .dtype = DType::uint8, .shape = {-1}}};
-    for (const Field& f : decoded_->schema()) {
+    for (const Field& f : inner().schema()) {
       if (f.text) fields.push_back(f);
     }
     schema_ = Schema(fields);
   }
 
-  std::int64_t size() const override { return decoded_->size(); }
   const Schema& schema() const override { return schema_; }
-  std::string describe(std::int64_t index) const override { return decoded_->describe(index); }
-  std::vector<LeftOut> left_out() const override { return decoded_->left_out(); }
   Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override {
     if (headers_only_) {
       MediaFacts facts;
       if (Status status = probe_media(path_(index), facts); !status.ok()) return status;
     }
     if (!headers_only_ || schema_.size() > 1) {
-      Sample proof(decoded_->schema());
-      if (Status status = decoded_->load(index, context, proof); !status.ok()) return status;
+      Sample proof(inner().schema());
+      if (Status status = inner().load(index, context, proof); !status.ok()) return status;
       for (const Field& f : schema_) {
         if (f.text) sample.set_text(f.name, proof.text(f.name));
       }
@@ -56,7 +54,6 @@ class Encoded : public Dataset {
   }
 
  private:
-  AnyDataset decoded_;
   PathOf path_;
   std::string field_;
   bool headers_only_;

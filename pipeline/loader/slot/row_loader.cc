@@ -46,7 +46,7 @@ void RowLoader::order_by_cost() {
   Sampler::Order order(parts_.sampler, data_.step);
   bool known = false;
   for (std::int64_t number = 0; number < data_.step.rows; ++number) {
-    const std::int64_t cost = parts_.dataset->cost(order.index(number));
+    const std::int64_t cost = parts_.dataset->cost(order.index(number), data_.step.at.epoch);
     known = known || cost != 0;
     longest_first_.emplace_back(-cost, number);
   }
@@ -75,7 +75,7 @@ void RowLoader::load(const Claim& claim) noexcept {
   std::int64_t number = claim.first, index = order.index(number);
   for (; number < claim.end && !is_stopping(); ++number) {
     std::int64_t next = number + 1 < claim.end ? order.index(number + 1) : -1;
-    if (next >= 0) parts_.dataset->expect(next);
+    if (next >= 0) parts_.dataset->expect(next, data_.step.at.epoch);
     load_row(number, index, task);
     index = next;
   }

@@ -92,11 +92,11 @@ class Damage : public testing::TestWithParam<Kind> {
     if (path_.extension() == ".bin") return {0, whole_.size()};
     if (path_.extension() == ".npy") return {128, whole_.size()};
     std::int32_t footer = 0;
-    std::memcpy(&footer, whole_.data() + whole_.size() - footer_end_bytes, sizeof footer);
-    ArrowSeal seal{};
-    std::size_t at = whole_.size() - footer_end_bytes - static_cast<std::size_t>(footer);
+    std::memcpy(&footer, whole_.data() + whole_.size() - detail::footer_end_bytes, sizeof footer);
+    detail::ArrowSeal seal{};
+    std::size_t at = whole_.size() - detail::footer_end_bytes - static_cast<std::size_t>(footer);
     std::memcpy(&seal, whole_.data() + at - sizeof seal, sizeof seal);
-    EXPECT_TRUE(is_sealed(seal));
+    EXPECT_TRUE(detail::is_sealed(seal));
     return {seal.header_bytes, seal.header_bytes + seal.data_bytes};
   }
 

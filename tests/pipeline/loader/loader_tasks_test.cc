@@ -80,7 +80,9 @@ TEST(LoaderTasks, AreAsLargeAsTheDataSetInsideWants) {
 class WithCosts : public Numbers {
  public:
   using Numbers::Numbers;
-  std::int64_t cost(std::int64_t index) const override { return index * 7 % 10; }
+  std::int64_t cost(std::int64_t index, std::int64_t /*epoch*/ = 0) const override {
+    return index * 7 % 10;
+  }
 };
 
 TEST(LoaderTasks, BeginWithTheLongestOfABatchAndChangeNothingElse) {
@@ -98,6 +100,25 @@ TEST(LoaderTasks, BeginWithTheLongestOfABatchAndChangeNothingElse) {
     if (i == 9) continue;  // there another batch begins
     EXPECT_EQ(order[i] / 10, order[i + 1] / 10);
     EXPECT_GT(numbers.cost(order[i]), numbers.cost(order[i + 1]));
+  }
+}
+
+// An index of a mixture is another sample in every epoch, so its cost is asked for by epoch.
+TEST(LoaderTasks, BeginWithTheLongestOfAMixtureInEveryEpoch) {
+  std::vector<std::int64_t> order;
+  WithCosts numbers(40);
+  numbers.before_load = [&order](std::int64_t index, const LoadContext&) {
+    order.push_back(index);
+    return Status();
+  };
+  Loader loader(Mixture({{numbers, 1.0}}, {.size = 10}), {.batch_size = 10, .threads = 1});
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    order.clear();
+    fingerprints(loader);
+    ASSERT_EQ(order.size(), 10U);
+    for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+      EXPECT_GE(numbers.cost(order[i]), numbers.cost(order[i + 1])) << "epoch " << epoch;
+    }
   }
 }
 

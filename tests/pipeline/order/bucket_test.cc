@@ -1,6 +1,7 @@
 // Batches of similar length: everything that holds without buckets holds with them.
 #include "tests/pipeline/numbers.h"
 
+#include <millrace/pipeline/data/mixture.h>
 #include <millrace/pipeline/data/subset.h>
 #include <millrace/pipeline/loader/loader.h>
 
@@ -24,7 +25,9 @@ std::int64_t length_of(std::int64_t index) {
 class Ragged : public Numbers {
  public:
   using Numbers::Numbers;
-  std::int64_t length(std::int64_t index) const override { return length_of(index); }
+  std::int64_t length(std::int64_t index, std::int64_t /*epoch*/ = 0) const override {
+    return length_of(index);
+  }
   const Schema& schema() const override { return schema_; }
   Status load(std::int64_t index, const LoadContext&, Sample& sample) const override {
     sample.out("number").as<std::int64_t>()[0] = index;
@@ -72,6 +75,13 @@ TEST(Buckets, PadLittleAndTellHowMuch) {
   EXPECT_NEAR(plain.stats().padding_share(), before, 1e-12);
   EXPECT_NEAR(sorted.stats().padding_share(), after, 1e-12);
   EXPECT_NE(to_string(sorted.stats()).find("padding: "), std::string::npos);
+}
+
+// An index of a mixture is another sample in every epoch, so its length is asked for by epoch.
+TEST(Buckets, PadLittleOverAMixtureInEveryEpoch) {
+  Loader sorted(Mixture({{Ragged(2000), 1.0}, {Ragged(3000), 2.0}}, {.size = 2000}),
+                bucketed(16, 100));
+  for (int epoch = 0; epoch < 3; ++epoch) EXPECT_LT(padding_of(epoch_of(sorted)), 0.05) << epoch;
 }
 
 TEST(Buckets, GiveEverySampleOnceWhateverTheSizes) {

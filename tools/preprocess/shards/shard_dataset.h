@@ -4,7 +4,7 @@
 #include "tools/preprocess/shards/claims.h"
 #include "tools/preprocess/shards/targets.h"
 
-#include <millrace/pipeline/data/dataset.h>
+#include <millrace/pipeline/data/adapter.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace millrace {
 
-class Claimed : public Dataset {
+class Claimed : public Adapter {
  public:
   struct Segment {
     Targets::Target* target;
@@ -23,7 +23,7 @@ class Claimed : public Dataset {
   };
 
   Claimed(const Job& job, Targets& targets, const Shards& shards)
-      : data_(job.data), source_of_(job.source) {
+      : Adapter(job.data), source_of_(job.source) {
     for (std::int64_t number : shards) {
       auto [target, shard] = targets.find(number);
       auto range = target->writer->range(shard);
@@ -34,18 +34,11 @@ class Claimed : public Dataset {
   }
 
   std::int64_t size() const override { return size_; }
-  const Schema& schema() const override { return data_->schema(); }
-  // The data set sees its own index, so that a sample makes the same random choices in every run.
-  Status load(std::int64_t index, const LoadContext& context, Sample& sample) const override {
-    LoadContext inner = context;
-    inner.index = original(index);
-    return data_->load(inner.index, inner, sample);
+  // Empty: the run records what the whole job left out, once, and not with every claim.
+  std::vector<LeftOut> left_out() const override { return {}; }
+  std::int64_t cost(std::int64_t index, std::int64_t /*epoch*/ = 0) const override {
+    return source_of_(original(index)).bytes;
   }
-  std::string describe(std::int64_t index) const override {
-    return data_->describe(original(index));
-  }
-  std::int64_t samples_per_task() const override { return data_->samples_per_task(); }
-  std::int64_t cost(std::int64_t index) const override { return source_of_(original(index)).bytes; }
 
   const Segment& segment(std::int64_t index) const {
     return *std::ranges::upper_bound(segments_, index, {}, &Segment::end);
@@ -60,8 +53,12 @@ class Claimed : public Dataset {
     return s.target->index(s.first_source + index - s.first);
   }
 
+ protected:
+  Target target(std::int64_t index, std::int64_t epoch) const override {
+    return {.index = original(index), .epoch = epoch};
+  }
+
  private:
-  AnyDataset data_;
   std::function<CacheSource(std::int64_t)> source_of_;
   std::vector<Segment> segments_;
   std::int64_t size_ = 0;

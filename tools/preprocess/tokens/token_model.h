@@ -21,7 +21,7 @@ struct TokenModelOptions {
 };
 
 // Pictures and clips.
-class PictureTokens : public TokenStage {
+class PictureTokens : public TokenEncoder {
  public:
   virtual std::int64_t channels() const = 0;
   // The only side of pictures that it takes; 0: any that token_shape() takes.

@@ -165,7 +165,7 @@ Job Tokens::captioned_gifs(const std::shared_ptr<Pool>& pool) const {
 // What the stage makes of the main field takes its place. It runs in the loader's tasks, a sample
 // at a time: what a sample becomes does not depend on its neighbours, so a cache that was
 // interrupted is the same.
-void to_tokens(Job& job, const std::shared_ptr<const TokenStage>& stage, DType dtype) {
+void to_tokens(Job& job, const std::shared_ptr<const TokenEncoder>& stage, DType dtype) {
   const std::string from = job.main_field;
   std::vector<Field> fields;
   for (const Field& field : job.data->schema()) {
@@ -260,7 +260,7 @@ std::shared_ptr<const TokenModel> Tokens::open_model() {
 }
 
 Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
-  std::shared_ptr<const TokenStage> stage;
+  std::shared_ptr<const TokenEncoder> stage;
   std::shared_ptr<const TokenModel> model;
   if (!model_.ends_with(".npy")) {
     model = open_model();

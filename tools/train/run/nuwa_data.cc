@@ -91,7 +91,7 @@ Mapped cached_codes(const std::string& path) {
 NuwaData tokens(const NuwaTrainOptions& o, const CaptionOptions& captions) {
   const std::int64_t side = o.model.vae.fmap_size();
   if (o.train.folder.ends_with(".arrow")) {
-    const Captioned pairs(cached_codes(o.train.folder), captions, "caption");
+    const TokenizedCaptions pairs(cached_codes(o.train.folder), captions, "caption");
     return {pairs, pairs, false};
   }
   if (o.texts.empty() && o.digits.empty()) {
@@ -102,7 +102,7 @@ NuwaData tokens(const NuwaTrainOptions& o, const CaptionOptions& captions) {
                                            .texts = o.texts,
                                            .digits = o.digits,
                                            .num_digits = o.num_digits});
-  const Captioned pairs(codes, captions, "text");
+  const TokenizedCaptions pairs(codes, captions, "text");
   return {pairs, pairs, false};
 }
 
