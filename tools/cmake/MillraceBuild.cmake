@@ -107,8 +107,10 @@ function(millrace_library room)
   target_include_directories(millrace_${room} PUBLIC $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(millrace_${room} PRIVATE $<BUILD_INTERFACE:millrace_flags>)
   set_property(GLOBAL APPEND PROPERTY MILLRACE_LIBRARIES millrace_${room})
-  target_sources(millrace_${room} PUBLIC FILE_SET HEADERS BASE_DIRS "${MILLRACE_INCLUDE_DIR}"
-                 FILES "${MILLRACE_INCLUDE_DIR}/millrace/${room}.h")
+  target_sources(millrace_${room} PUBLIC FILE_SET HEADERS BASE_DIRS "${MILLRACE_INCLUDE_DIR}")
+  if(EXISTS "${PROJECT_SOURCE_DIR}/${room}/${room}.h")
+    target_sources(millrace_${room} PUBLIC FILE_SET HEADERS FILES "${MILLRACE_INCLUDE_DIR}/millrace/${room}.h")
+  endif()
 endfunction()
 
 function(millrace_folder room folder)
