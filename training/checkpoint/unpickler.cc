@@ -301,7 +301,8 @@ void Unpickler::measure(Id id, int depth) {
     measure(child, depth + 1);
     sum.values += extents_[child].values;
     sum.text += extents_[child].text;
-    if (sum.values > max_values || sum.text > max_text) fail("holds more than 8 million values");
+    if (sum.values > max_values) fail("holds more than 8 million values");
+    if (sum.text > max_text) fail("expands to much more than its pickle holds");
   }
   extents_[id] = sum;
 }

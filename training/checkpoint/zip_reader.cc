@@ -166,9 +166,12 @@ std::uint64_t ZipReader::read_entry(const std::string& directory, std::uint64_t 
   claimed_ += record.size;
 
   const std::size_t slash = name.find('/');
-  if (slash == std::string::npos) fail("has a record outside its folder, " + name);
-  if (records_.empty()) folder_ = name.substr(0, slash);
-  if (name.compare(0, slash, folder_) != 0) fail("has records in several folders");
+  const std::string folder = name.substr(0, slash == std::string::npos ? 0 : slash);
+  if (folder.empty() || folder == "." || folder == "..") {
+    fail("has a record outside its folder, " + name);
+  }
+  if (records_.empty()) folder_ = folder;
+  if (folder != folder_) fail("has records in several folders");
   if (!records_.emplace(name.substr(slash + 1), record).second) {
     fail("has the record " + name + " twice");
   }

@@ -10,7 +10,7 @@
 // or, if they hang, their process is ended with that line: within a minute.
 #pragma once
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/accelerator.h>
 #include <millrace/training/distributed/rank_store.h>
 #include <millrace/training/tracking/tracker.h>

@@ -2,6 +2,7 @@
 #include "tests/training/programs/trainer_programs.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 
 #include <algorithm>
 #include <chrono>
@@ -102,8 +103,8 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     for (const std::string& part : {std::string("model"), GetParam().average}) {
       if (part.empty()) continue;  // it keeps no average
       for (const auto& [key, tensor] : u[part].as_dict()) {
-        const torch::Tensor there = v[part][key.as_string()].as_tensor().to(torch::kFloat64);
-        EXPECT_TRUE(torch::allclose(tensor.as_tensor().to(torch::kFloat64), there, 1e-5, 1e-5))
+        const torch::Tensor there = as_tensor(v[part][key.as_string()]).to(torch::kFloat64);
+        EXPECT_TRUE(torch::allclose(as_tensor(tensor).to(torch::kFloat64), there, 1e-5, 1e-5))
             << key.as_string();
       }
     }

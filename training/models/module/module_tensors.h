@@ -1,7 +1,7 @@
 // The tensors of a module under the names, and in the order, that Python's state_dict() has.
 #pragma once
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 
 #include <memory>
 #include <string>

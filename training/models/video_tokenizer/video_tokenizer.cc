@@ -17,7 +17,7 @@ namespace nn = torch::nn;
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_input(const std::string& why) {
   throw Error(why).kind(ErrorKind::usage);
 }
 
@@ -114,13 +114,14 @@ torch::Tensor VideoTokenizerImpl::as_video(const torch::Tensor& pictures,
   const std::int64_t side = config_.image_size;
   if (pictures.dim() != 5 || pictures.size(1) != config_.channels || pictures.size(3) != side ||
       pictures.size(4) != side) {
-    refuse(c10::str("the video tokenizer takes [batch, ", config_.channels, ", frames, ", side,
-                    ", ", side, "], but got ", pictures.sizes()));
+    refuse_input(c10::str("the video tokenizer takes [batch, ", config_.channels, ", frames, ",
+                          side, ", ", side, "], but got ", pictures.sizes()));
   }
   const std::int64_t frames = pictures.size(2);
   if (frames < 1 || (frames - (contains_first_frame ? 1 : 0)) % config_.time_factor() != 0) {
-    refuse(c10::str("the number of frames", contains_first_frame ? ", less the first," : "",
-                    " must be a multiple of ", config_.time_factor(), ", but there are ", frames));
+    refuse_input(c10::str("the number of frames", contains_first_frame ? ", less the first," : "",
+                          " must be a multiple of ", config_.time_factor(), ", but there are ",
+                          frames));
   }
   return pictures;
 }
@@ -130,8 +131,8 @@ torch::Tensor VideoTokenizerImpl::condition(nn::Linear& stem, const torch::Tenso
   if (!stem) return {};
   if (!cond.defined() || cond.dim() != 2 || cond.size(0) != batch ||
       cond.size(1) != config_.dim_cond) {
-    refuse(c10::str("this video tokenizer needs a condition of [", batch, ", ", config_.dim_cond,
-                    "]"));
+    refuse_input(c10::str("this video tokenizer needs a condition of [", batch, ", ",
+                          config_.dim_cond, "]"));
   }
   return torch::silu(project(stem, cond));
 }
@@ -202,8 +203,8 @@ torch::Tensor VideoTokenizerImpl::decode_from_code_indices(const torch::Tensor& 
   if (shaped.dim() == (books > 1 ? 3 : 2)) {
     const std::int64_t side = config_.image_size / config_.space_factor();
     if (shaped.size(1) % (side * side) != 0) {
-      refuse(c10::str("the codes of a video must be a multiple of ", side * side, ", but are ",
-                      shaped.size(1)));
+      refuse_input(c10::str("the codes of a video must be a multiple of ", side * side,
+                            ", but are ", shaped.size(1)));
     }
     shaped = shaped.unflatten(1, {-1, side, side});
   }
