@@ -14,7 +14,7 @@ namespace millrace {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_encoder(const std::string& why) {
   throw Error(why).kind(ErrorKind::usage);
 }
 
@@ -88,16 +88,18 @@ AudioTransformerImpl::AudioTransformerImpl(const MulanAudioConfig& config, bool 
 torch::Tensor AudioTransformerImpl::spectrograms(const torch::Tensor& sounds) {
   torch::Tensor x = sounds;
   if (x.dim() != (config_.accept_spec ? 3 : 2)) {
-    refuse(c10::str("MuLaN takes ",
-                    config_.accept_spec ? "spectrograms of 3 axes" : "sounds as [batch, samples]",
-                    ", but got ", x.sizes()));
+    refuse_encoder(
+        c10::str("MuLaN takes ",
+                 config_.accept_spec ? "spectrograms of 3 axes" : "sounds as [batch, samples]",
+                 ", but got ", x.sizes()));
   }
   if (config_.accept_spec) {
     if (config_.accept_spec_time_first) x = x.transpose(1, 2);
   } else {
     if (x.size(1) < config_.fewest_samples()) {
-      refuse(c10::str("a sound of ", x.size(1), " samples gives no patch; MuLaN needs at least ",
-                      config_.fewest_samples()));
+      refuse_encoder(c10::str("a sound of ", x.size(1),
+                              " samples gives no patch; MuLaN needs at least ",
+                              config_.fewest_samples()));
     }
     x = spectrogram_->forward(x);
   }
@@ -174,8 +176,8 @@ Encoded AudioTransformerImpl::forward(const torch::Tensor& sounds, const BatchSh
   const auto [high, wide] = config_.patch_size;
   const std::int64_t rows = x.size(-2) / high, columns = x.size(-1) / wide;
   if (rows == 0 || columns == 0) {
-    refuse(c10::str("spectrograms of ", x.size(-2), " by ", x.size(-1),
-                    " are smaller than a patch ", "of ", high, " by ", wide));
+    refuse_encoder(c10::str("spectrograms of ", x.size(-2), " by ", x.size(-1),
+                            " are smaller than a patch ", "of ", high, " by ", wide));
   }
   const bool cropped = x.size(-2) % high != 0 || x.size(-1) % wide != 0;
   if (cropped && !told_cropped_.exchange(true)) {
@@ -216,8 +218,8 @@ TextTransformerImpl::TextTransformerImpl(const MulanTextConfig& config) : config
 Encoded TextTransformerImpl::forward(const torch::Tensor& tokens, bool with_layers) {
   const std::int64_t batch = tokens.size(0), places = tokens.size(1);
   if (places > config_.max_seq_len) {
-    refuse(c10::str("a text has ", places, " tokens, more than max_seq_len (", config_.max_seq_len,
-                    ")"));
+    refuse_encoder(c10::str("a text has ", places, " tokens, more than max_seq_len (",
+                            config_.max_seq_len, ")"));
   }
   torch::Tensor seen = tokens != config_.pad_id;
   torch::Tensor x = token_emb_->forward(tokens) + pos_emb_->weight.narrow(0, 0, places);
