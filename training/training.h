@@ -6,6 +6,7 @@
 #pragma once
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/checkpoint/value.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/device/tensor.h>

@@ -9,12 +9,14 @@ import gzip
 import io
 import json
 import pathlib
+import pickle
 import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 import wave
+import zipfile
 import zlib
 
 OUT = pathlib.Path(sys.argv[1])
@@ -317,9 +319,84 @@ def arrow_seeds():
             save("arrow", f"{name}.{codec or 'plain'}.arrow", out.getvalue())
 
 
+# Checkpoints
+
+def storage_id(kind, key, elements):
+    """A persistent id of torch.save: ("storage", class, record, device, elements)."""
+    text = lambda t: b"X" + struct.pack("<I", len(t)) + t
+    return (b"(" + text(b"storage") + b"c" + kind + b"\n" + text(key) + text(b"cpu")
+            + b"J" + struct.pack("<i", elements) + b"tQ")
+
+
+def tensor_pickle(function, kind, key, elements, offset, sizes, strides, rest=b""):
+    numbers = lambda values: b"(" + b"".join(b"J" + struct.pack("<i", v) for v in values) + b"t"
+    return (b"ctorch._utils\n" + function + b"\n(" + storage_id(kind, key, elements)
+            + b"J" + struct.pack("<i", offset) + numbers(sizes) + numbers(strides)
+            + b"\x89ccollections\nOrderedDict\n)R" + rest + b"tR")
+
+
+def pickles():
+    """Pickles over storages of 64 bytes named 0 and 1."""
+    v2, v3 = b"_rebuild_tensor_v2", b"_rebuild_tensor_v3"
+    float32, untyped = b"torch\nFloatStorage", b"torch.storage\nUntypedStorage"
+    shared = {"a": [1, 2], "long_name": "x" * 40}
+    yield "plain", pickle.dumps({"none": None, "yes": True, "n": -7, "big": 2**40, "real": 0.5, "text": "M\u00fchle",
+                                 "bytes": b"\0\x80\xff", "list": [1, (2, 3), {}], 5: "five", "set": {4}}, 2)
+    yield "protocol4", pickle.dumps([{"k": shared}, shared, b"bytes", "text", (1,), 3.5, 1 << 33], 4)
+    yield "tensor", b"\x80\x02" + tensor_pickle(v2, float32, b"0", 16, 0, (4, 4), (4, 1)) + b"."
+    yield "views", (b"\x80\x02](" + tensor_pickle(v2, float32, b"0", 16, 2, (2, 3), (3, 1))
+                    + tensor_pickle(v2, float32, b"0", 16, 0, (3, 2), (1, 3))
+                    + tensor_pickle(v2, b"torch\nLongStorage", b"0", 8, 0, (8,), (1,))
+                    + tensor_pickle(v2, float32, b"1", 16, 0, (5, 0), (1, 1)) + b"e.")
+    yield "untyped", b"\x80\x02" + tensor_pickle(v3, untyped, b"0", 64, 0, (3,), (1,), b"ctorch\nuint16\n") + b"."
+    flags = b"}(X\x04\0\0\0conj\x88X\x03\0\0\0neg\x88u"
+    yield "lazy", b"\x80\x02" + tensor_pickle(v2, b"torch\nComplexFloatStorage", b"0", 8, 0, (2,), (1,), flags) + b"."
+    yield "parameter", (b"\x80\x02ctorch._utils\n_rebuild_parameter\n"
+                        + tensor_pickle(v2, float32, b"0", 16, 0, (), ()) + b"\x88ccollections\nOrderedDict\n)R\x87R.")
+    yield "state_dict", (b"\x80\x02ccollections\nOrderedDict\n)Rq\0(X\x01\0\0\0w"
+                         + tensor_pickle(v2, float32, b"0", 16, 0, (16,), (1,)) + b"u}X\x09\0\0\0_metadataNsb.")
+    yield "others", (b"\x80\x02](ctorch\nSize\nK\x02K\x03\x86\x85Rctorch\ndevice\nX\x03\0\0\0cpu\x85Rctorch\nbfloat16\n"
+                     b"ccollections\nCounter\n}K\x05K\x02s\x85Rc__builtin__\nbytearray\nC\x02ab\x85Re.")
+
+
+def archive_seeds(name, data):
+    """The same records with and without checksums: without, damage goes past the zip reader."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as z:
+        for record, content in (("data.pkl", data), ("byteorder", b"little"), ("data/0", bytes(range(64))),
+                                ("data/1", bytes(64)), ("version", b"3\n")):
+            z.writestr(zipfile.ZipInfo("archive/" + record, (1980, 1, 1, 0, 0, 0)), content)
+    whole = out.getvalue()
+    unchecked = bytearray(whole)
+    at = whole.find(b"PK\x01\x02")
+    while at >= 0:
+        unchecked[at + 16:at + 20] = bytes(4)
+        at = whole.find(b"PK\x01\x02", at + 4)
+    for target in ("zip", "checkpoint"):
+        save(target, name + ".pt", whole)
+        save(target, name + ".unchecked.pt", bytes(unchecked))
+
+
+def checkpoint_seeds():
+    for name, data in pickles():
+        save("pickle", name + ".pkl", data)
+        archive_seeds(name, data)
+    try:
+        import torch
+    except (ImportError, OSError):  # a set-up without CUDA has LibTorch, but no torch for Python
+        return
+    out = io.BytesIO()
+    base = torch.arange(24.).reshape(4, 6)
+    torch.save({"model": {"a": base, "b": base.t(), "c": torch.ones(3, dtype=torch.uint16)}, "step": 3}, out)
+    for target in ("zip", "checkpoint"):
+        save(target, "torch.pt", out.getvalue())
+    with zipfile.ZipFile(io.BytesIO(out.getvalue())) as z:
+        save("pickle", "torch.pkl", z.read(next(n for n in z.namelist() if n.endswith("data.pkl"))))
+
+
 def main():
     plain = {"obj": obj_seeds, "off": off_seeds, "ply": ply_seeds, "stl": stl_seeds, "gltf": gltf_seeds,
-             "text": text_seeds, "png": png_seeds}
+             "text": text_seeds, "png": png_seeds, "checkpoint": checkpoint_seeds}
     for target, make in plain.items():
         if target in sys.argv[2:] or not sys.argv[2:]:
             make()

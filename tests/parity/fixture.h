@@ -4,10 +4,11 @@
 // steps: step/config (text), step/input/<i>, step/loss/<i>.<part> and step/after/<name>.
 #pragma once
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/models/module/random_source.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -21,7 +22,7 @@ class Fixture {
   const std::string& config() const { return text("config"); }
   const std::string& text(const std::string& key) const { return all_[key].as_string(); }
   bool has(const std::string& key) const { return all_.as_dict().contains(key); }
-  const torch::Tensor& tensor(const std::string& key) const { return all_[key].as_tensor(); }
+  const torch::Tensor& tensor(const std::string& key) const;
   // All tensors whose name starts with `prefix`; the prefix is removed from the names.
   NamedTensors with(const std::string& prefix) const;
   // The recorded random numbers under `prefix`, in the order in which Python drew them.
@@ -29,6 +30,7 @@ class Fixture {
 
  private:
   Value all_;
+  std::map<std::string, torch::Tensor> tensors_;
 };
 
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #include "tests/parity/fixture.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 
@@ -17,7 +18,7 @@ inline void load_weights(const Fixture& fixture, torch::nn::Module& model,
   NamedTensors parameters = parameter_tensors(model);
   Dict wanted;
   for (const auto& [name, tensor] : fixture.with("param/")) {
-    if (!name.starts_with(perceptual)) wanted.set(name, tensor);
+    if (!name.starts_with(perceptual)) wanted.set(name, to_value(tensor));
   }
   copy_tensors(wanted, parameters, "the fixture");
   torch::NoGradGuard no_grad;

@@ -1,6 +1,7 @@
 // reconstruct WEIGHTS INPUT OUTPUT: reconstructs pictures with a VQGAN. WEIGHTS is a file of this
 // trainer or of Python's. INPUT holds "config" (JSON) and "img"; OUTPUT gets "recon" and "ids".
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
@@ -21,9 +22,9 @@ int main(int argc, char** argv) {
     load_weights(argv[1], state_tensors(*model));
     torch::NoGradGuard no_grad;
     model->eval();
-    const torch::Tensor pictures = input["img"].as_tensor();
-    write_checkpoint(argv[3], Dict{{"recon", model->reconstruct(pictures)},
-                                   {"ids", model->encode(pictures).indices}});
+    const torch::Tensor pictures = as_tensor(input["img"]);
+    write_checkpoint(argv[3], Dict{{"recon", to_value(model->reconstruct(pictures))},
+                                   {"ids", to_value(model->encode(pictures).indices)}});
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "reconstruct: %s\n", error.what());

@@ -3,7 +3,7 @@
 
 #include "tests/parity/fixture.h"
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 
 #include <set>
 #include <string>

@@ -4,7 +4,7 @@
 #include "tests/parity/fixture.h"
 #include "tests/parity/report.h"
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/models/vqgan/picture_vae.h>
 
 namespace millrace {

@@ -3,6 +3,7 @@
 #include "tests/parity/perceptual_net.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/video_tokenizer/video_tokenizer.h>

@@ -131,8 +131,10 @@ function(millrace_library room)
     set_target_properties(millrace_${room} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   endif()
   set_property(GLOBAL APPEND PROPERTY MILLRACE_LIBRARIES millrace_${room})
-  target_sources(millrace_${room} PUBLIC FILE_SET HEADERS BASE_DIRS "${MILLRACE_INCLUDE_DIR}"
-                 FILES "${MILLRACE_INCLUDE_DIR}/millrace/${room}.h")
+  target_sources(millrace_${room} PUBLIC FILE_SET HEADERS BASE_DIRS "${MILLRACE_INCLUDE_DIR}")
+  if(EXISTS "${PROJECT_SOURCE_DIR}/${room}/${room}.h")
+    target_sources(millrace_${room} PUBLIC FILE_SET HEADERS FILES "${MILLRACE_INCLUDE_DIR}/millrace/${room}.h")
+  endif()
 endfunction()
 
 function(millrace_folder room folder)

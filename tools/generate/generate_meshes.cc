@@ -11,6 +11,7 @@
 #include <millrace/pipeline/base/log.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/tensor.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
 #include <millrace/training/models/mesh_transformer/mesh_transformer.h>

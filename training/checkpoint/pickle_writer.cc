@@ -1,20 +1,16 @@
 #include "pickle_writer.h"
 
-#include "storage_types.h"
-
 #include <millrace/pipeline/base/error.h>
 
 #include <bit>
 #include <limits>
 
-#include <c10/util/StringUtil.h>
-
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
-constexpr int max_depth = 100;
-// Python's unpickler takes items in groups; so does everybody who writes them.
+constexpr int max_written_depth = 100;
+// Python's pickler writes items in groups of this size.
 constexpr std::size_t group = 1000;
 
 }  // namespace
@@ -39,7 +35,8 @@ void PickleWriter::global(std::string_view module, std::string_view name) {
 }
 
 void PickleWriter::put(const Value& value, int depth) {
-  if (depth > max_depth) throw Error("a checkpoint must not be nested deeper than 100 levels");
+  if (depth > max_written_depth)
+    throw Error("a checkpoint must not be nested deeper than 100 levels");
   if (value.is_none()) {
     pickle_.bytes.push_back('N');
   } else if (value.is<bool>()) {
@@ -51,10 +48,10 @@ void PickleWriter::put(const Value& value, int depth) {
     put_number(__builtin_bswap64(std::bit_cast<std::uint64_t>(value.as_double())));
   } else if (value.is<std::string>()) {
     put_string(value.as_string());
-  } else if (value.is<Bytes>()) {
+  } else if (value.is<PickleBytes>()) {
     put_bytes(value.as_bytes());
-  } else if (value.is<torch::Tensor>()) {
-    put_tensor(value.as_tensor());
+  } else if (value.is<StoredTensor>()) {
+    put_tensor(value.as_stored_tensor());
   } else if (value.is<Dict>()) {
     put_dict(value.as_dict(), depth);
   } else if (value.is<Tuple>()) {
@@ -77,13 +74,13 @@ void PickleWriter::put_integer(std::int64_t value) {
 
 void PickleWriter::put_string(std::string_view text) {
   if (text.size() > std::numeric_limits<std::uint32_t>::max())
-    throw Error("a string of 4 GB or more");
+    throw Error("a string of 4 GB or more cannot be saved");
   pickle_.bytes.push_back('X');  // BINUNICODE
   put_number(static_cast<std::uint32_t>(text.size()));
   pickle_.bytes.append(text);
 }
 
-// Protocol 2 has no bytes: Python writes a call of encode on their Latin-1 text.
+// Protocol 2 has no bytes: as Python does, writes a call of encode() on their Latin-1 text.
 void PickleWriter::put_bytes(const std::string& data) {
   std::string text;
   for (char c : data) {
@@ -132,56 +129,56 @@ void PickleWriter::put_dict(const Dict& dict, int depth) {
   }
 }
 
-void PickleWriter::put_sizes(torch::IntArrayRef sizes) {
+void PickleWriter::put_sizes(std::span<const std::int64_t> sizes) {
   pickle_.bytes.push_back('(');
   for (std::int64_t size : sizes) put_integer(size);
   pickle_.bytes.push_back('t');
 }
 
-std::size_t PickleWriter::storage_number(const torch::Tensor& tensor) {
-  const void* key = tensor.storage().unsafeGetStorageImpl();
+const PickleWriter::Known& PickleWriter::number_of(const StoredTensor& tensor) {
+  const TensorStorage& storage = tensor.storage;
+  const void* start = storage.size() > 0 ? storage.data() : storage.owner().get();
   auto [found, added] =
-      known_.try_emplace(key, Known{pickle_.storages.size(), tensor.scalar_type()});
-  if (added) {
-    pickle_.storages.push_back(tensor.storage());
-    kept_.push_back(tensor);
-  }
-  return found->second.number;
+      known_.try_emplace({start, storage.size()}, Known{pickle_.storages.size(), tensor.type});
+  if (added) pickle_.storages.push_back(storage);
+  return found->second;
 }
 
-// rebuild(storage, offset, sizes, strides, requires_grad, hooks), the storage being a persistent
-// id: ("storage", class, name of the record, device, number of elements).
-void PickleWriter::put_tensor(torch::Tensor tensor) {
-  if (!tensor.defined()) throw Error("an undefined tensor cannot be saved");
-  const auto dtype = dtype_name(tensor.scalar_type());
-  if (tensor.layout() != torch::kStrided || tensor.is_meta() || !dtype) {
-    throw Error(c10::str("a tensor of type ", tensor.toString(), " cannot be saved"));
-  }
-  tensor = tensor.detach().resolve_conj().resolve_neg().cpu();
-  const std::size_t number = storage_number(tensor);
-  auto storage = storage_class(tensor.scalar_type());
-  const auto bytes = static_cast<std::int64_t>(tensor.storage().nbytes());
-  // A storage seen as two types: from the second on, by its bytes.
-  const bool retyped =
-      known_.at(tensor.storage().unsafeGetStorageImpl()).type != tensor.scalar_type();
-  if (retyped || bytes % tensor.element_size() != 0) storage.reset();
+// rebuild(storage, offset, sizes, strides, requires_grad, hooks[, dtype][, metadata]), the storage
+// being a persistent id: ("storage", class, name of the record, device, number of elements).
+void PickleWriter::put_tensor(const StoredTensor& tensor) {
+  if (const auto error = shape_error(tensor)) throw Error("the value " + *error);
+  const Known& known = number_of(tensor);
+  const std::size_t bytes = tensor.storage.size(), item = size_of(tensor.type);
+  // From the second type on, a storage is written by its bytes.
+  auto storage = storage_class(tensor.type);
+  if (known.type != tensor.type || bytes % item != 0) storage.reset();
 
   global("torch._utils", storage ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
   pickle_.bytes.append("((");
   put_string("storage");
   global(storage ? "torch" : "torch.storage", storage ? *storage : "UntypedStorage");
-  put_string(std::to_string(number));
+  put_string(std::to_string(known.number));
   put_string("cpu");
-  put_integer(storage ? bytes / tensor.element_size() : bytes);
+  put_integer(static_cast<std::int64_t>(storage ? bytes / item : bytes));
   pickle_.bytes.append("tQ");  // TUPLE, BINPERSID
-  put_integer(tensor.storage_offset());
-  put_sizes(tensor.sizes());
-  put_sizes(tensor.strides());
+  put_integer(tensor.offset);
+  put_sizes(tensor.sizes);
+  put_sizes(tensor.strides);
   pickle_.bytes.push_back('\x89');  // requires_grad: False
   global("collections", "OrderedDict");
   pickle_.bytes.append(")R");
-  if (!storage) global("torch", *dtype);
+  if (!storage) global("torch", name_of(tensor.type));
+  put_metadata(tensor);
   pickle_.bytes.append("tR");  // TUPLE, REDUCE
 }
 
-}  // namespace millrace
+void PickleWriter::put_metadata(const StoredTensor& tensor) {
+  if (!tensor.conjugated && !tensor.negated) return;
+  Dict flags;
+  if (tensor.conjugated) flags.set("conj", true);
+  if (tensor.negated) flags.set("neg", true);
+  put_dict(flags, 0);
+}
+
+}  // namespace millrace::detail

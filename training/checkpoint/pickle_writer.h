@@ -1,23 +1,27 @@
-// A Value as a pickle of protocol 2, in the few opcodes that torch.load(weights_only=True) knows.
-// Tensors are written as views of storages; the storages themselves are left for the caller.
+// Writes a Value as a pickle of protocol 2, with the opcodes that torch.load(weights_only=True)
+// knows. A tensor is written as a view of a numbered storage; the caller writes the storages.
 #pragma once
 
 #include <millrace/training/checkpoint/value.h>
 
+#include <cstdint>
+#include <map>
+#include <span>
 #include <string>
-#include <unordered_map>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 struct Pickle {
   std::string bytes;
-  std::vector<torch::Storage> storages;  // number i is the record data/i
+  std::vector<TensorStorage> storages;  // number i is the record data/i
 };
 
 class PickleWriter {
  public:
-  // Throws if the value holds something that the format has no way to say.
+  // Throws an Error if the value cannot be written in this format.
   static Pickle write(const Value& value);
 
  private:
@@ -28,20 +32,22 @@ class PickleWriter {
   void put_tuple(const std::vector<Value>& items, int depth);
   void put_dict(const Dict& dict, int depth);
   void put_bytes(const std::string& data);
-  void put_tensor(torch::Tensor tensor);
-  void put_sizes(torch::IntArrayRef sizes);
-  std::size_t storage_number(const torch::Tensor& tensor);
+  void put_tensor(const StoredTensor& tensor);
+  void put_metadata(const StoredTensor& tensor);
+  void put_sizes(std::span<const std::int64_t> sizes);
+  struct Known {
+    std::size_t number;
+    ElementType type;  // of the first tensor written over this storage
+  };
+  const Known& number_of(const StoredTensor& tensor);
   template <class T>
   void put_number(T value);
   void global(std::string_view module, std::string_view name);
 
-  struct Known {
-    std::size_t number;
-    torch::ScalarType type;  // as which it was first written
-  };
+  // Two handles are of one storage if they see the same bytes, or, without bytes, have one owner.
+  using Identity = std::pair<const void*, std::size_t>;
   Pickle pickle_;
-  std::unordered_map<const void*, Known> known_;
-  std::vector<torch::Tensor> kept_;  // copies made here live until all are written
+  std::map<Identity, Known> known_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

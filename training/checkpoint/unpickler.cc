@@ -5,9 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include <c10/util/StringUtil.h>
-
-namespace millrace {
+namespace millrace::detail {
 
 namespace {
 
@@ -16,11 +14,17 @@ constexpr std::size_t max_nodes = 8'000'000;
 constexpr std::size_t max_values = 8'000'000;
 constexpr std::size_t max_text = std::size_t{1} << 30;
 constexpr int max_depth = 100;
+constexpr std::uint32_t no_node = 0xffffffff;
+// Python writes a shared value once and names it again, so a pickle expands. By how much is
+// limited: a few hundred bytes must not become gigabytes.
+constexpr std::size_t expansion = 16;
+constexpr std::size_t free_values = 1'000'000;
+constexpr std::size_t free_text = std::size_t{16} << 20;
 
 }  // namespace
 
 void Unpickler::fail(const std::string& why) const {
-  throw Error(c10::str(why, " (byte ", at_, " of its pickle)"));
+  throw Error(why + " (byte " + std::to_string(at_) + " of its pickle)");
 }
 
 Value Unpickler::read() {
@@ -28,6 +32,11 @@ Value Unpickler::read() {
   if (stack_.size() != 1 || !marks_.empty()) fail("its pickle does not end as it should");
   extents_.resize(nodes_.size());
   measure(stack_[0], 0);
+  const Extent& whole = extents_[stack_[0]];
+  if (whole.values > free_values + expansion * pickle_.size() ||
+      whole.text > free_text + expansion * pickle_.size()) {
+    fail("expands to much more than its pickle holds");
+  }
   return to_value(stack_[0], 0);
 }
 
@@ -60,7 +69,7 @@ Unpickler::Id Unpickler::add(Node node) {
 }
 
 Unpickler::Id& Unpickler::top() {
-  // What stands below the last mark belongs to an unfinished container.
+  // Items below the last mark belong to an unfinished container.
   if (stack_.size() <= (marks_.empty() ? 0 : marks_.back()))
     fail("its pickle takes from an empty stack");
   return stack_.back();
@@ -99,8 +108,8 @@ void Unpickler::take_global() {
   name.append(".").append(take_line());
   if (name.starts_with("__builtin__.")) name.replace(0, 11, "builtins");
   if (!is_allowed(name)) {
-    throw Error(c10::str("asks for ", name,
-                         ", which is neither a tensor nor a plain value; nothing was run"))
+    throw Error("asks for " + name +
+                ", which is neither a tensor nor a plain value; nothing was run")
         .hint("A checkpoint holds tensors, numbers, strings, lists and dictionaries only");
   }
   push({.kind = Kind::global, .text = std::move(name)});
@@ -122,8 +131,7 @@ void Unpickler::run() {
     const auto opcode = take_number<unsigned char>();
     if (opcode == '.') return;
     if (step_over_scalars(opcode) || step_over_containers(opcode) || step(opcode)) continue;
-    fail(c10::str("its pickle uses the opcode ", static_cast<int>(opcode),
-                  ", which no checkpoint needs"));
+    fail("its pickle uses the opcode " + std::to_string(opcode) + ", which no checkpoint needs");
   }
 }
 
@@ -206,54 +214,85 @@ bool Unpickler::step(unsigned char opcode) {
   switch (opcode) {
     case 0x80:  // PROTO
       return take(1), true;
-    case 0x95:  // FRAME: how long a piece is
+    case 0x95:  // FRAME: the length of the bytes that follow
       return take(8), true;
     case 0x94:  // MEMOIZE
-      return memo_[static_cast<std::uint32_t>(memo_.size())] = top(), true;
+      return remember(remembered_), true;
     case 'q':
-      return memo_[take_number<std::uint8_t>()] = top(), true;
+      return remember(take_number<std::uint8_t>()), true;
     case 'r':
-      return memo_[take_number<std::uint32_t>()] = top(), true;
+      return remember(take_number<std::uint32_t>()), true;
     case 'h':
-    case 'j': {
-      const std::uint32_t place =
-          opcode == 'h' ? take_number<std::uint8_t>() : take_number<std::uint32_t>();
-      auto found = memo_.find(place);
-      if (found == memo_.end()) fail("its pickle recalls what it never stored");
-      return stack_.push_back(found->second), true;
-    }
+      return recall(take_number<std::uint8_t>()), true;
+    case 'j':
+      return recall(take_number<std::uint32_t>()), true;
     case 'c':
       return take_global(), true;
-    case 'R': {
-      const Id arguments = pop();
-      const Id function = pop();
-      if (nodes_[function].kind != Kind::global || nodes_[arguments].kind != Kind::tuple) {
-        fail("its pickle calls what is no function");
-      }
-      const std::string name = nodes_[function].text;
-      const std::vector<Id> children = nodes_[arguments].children;
-      return stack_.push_back(call(name, children)), true;
-    }
-    case 'Q': {
-      const Id id = pop();
-      if (nodes_[id].kind != Kind::tuple) fail("its pickle has a persistent id that is no tuple");
-      const std::vector<Id> children = nodes_[id].children;
-      return stack_.push_back(load_storage(children)), true;
-    }
-    case 'b': {
-      // Attributes, such as the _metadata of a state_dict: they hold nothing that is needed.
-      pop();
-      const Kind kind = nodes_[top()].kind;
-      if (kind != Kind::dict && kind != Kind::tensor)
-        fail("its pickle sets the attributes of a plain value");
-      return true;
-    }
+    case 'R':
+      return reduce(), true;
+    case 'Q':
+      return load_persistent(), true;
+    case 'b':
+      return set_attributes(), true;
     default:
       return false;
   }
 }
 
-// A list of twice the list before it, and so on, is short in the file and endless in memory.
+void Unpickler::remember(std::size_t place) {
+  // Python numbers from 0; a place beyond the number of values is not from Python.
+  if (place >= max_nodes) fail("its pickle stores a value at place " + std::to_string(place));
+  if (place >= memo_.size()) memo_.resize(place + 1, no_node);
+  if (memo_[place] == no_node) ++remembered_;
+  memo_[place] = top();
+}
+
+void Unpickler::recall(std::size_t place) {
+  if (place >= memo_.size() || memo_[place] == no_node) {
+    fail("its pickle recalls what it never stored");
+  }
+  stack_.push_back(memo_[place]);
+}
+
+void Unpickler::charge(std::size_t copied) {
+  copied_ += copied;
+  if (copied_ > free_text + expansion * pickle_.size()) {
+    fail("expands to much more than its pickle holds");
+  }
+}
+
+void Unpickler::reduce() {
+  const Id arguments = pop();
+  const Id function = pop();
+  if (nodes_[function].kind != Kind::global || nodes_[arguments].kind != Kind::tuple) {
+    fail("its pickle calls what is no function");
+  }
+  charge(nodes_[arguments].children.size());
+  // Copies: the call adds nodes, which moves the others.
+  const std::string name = nodes_[function].text;
+  const std::vector<Id> children = nodes_[arguments].children;
+  stack_.push_back(call(name, children));
+}
+
+void Unpickler::load_persistent() {
+  const Id id = pop();
+  if (nodes_[id].kind != Kind::tuple) fail("its pickle has a persistent id that is no tuple");
+  charge(nodes_[id].children.size());
+  const std::vector<Id> children = nodes_[id].children;
+  stack_.push_back(load_storage(children));
+}
+
+// Ignores attributes, e.g. the _metadata of a state_dict: they hold nothing that is needed.
+void Unpickler::set_attributes() {
+  pop();
+  const Kind kind = nodes_[top()].kind;
+  if (kind != Kind::dict && kind != Kind::tensor) {
+    fail("its pickle sets the attributes of a plain value");
+  }
+}
+
+// A list that holds another list twice, which holds another twice, and so on, is short in the file
+// and endless in memory.
 void Unpickler::measure(Id id, int depth) {
   if (depth > max_depth) fail("is nested deeper than 100 levels, or holds itself");
   if (extents_[id].values > 0) return;
@@ -262,7 +301,8 @@ void Unpickler::measure(Id id, int depth) {
     measure(child, depth + 1);
     sum.values += extents_[child].values;
     sum.text += extents_[child].text;
-    if (sum.values > max_values || sum.text > max_text) fail("holds more than 8 million values");
+    if (sum.values > max_values) fail("holds more than 8 million values");
+    if (sum.text > max_text) fail("expands to much more than its pickle holds");
   }
   extents_[id] = sum;
 }
@@ -287,14 +327,14 @@ Value Unpickler::to_value(Id id, int depth) const {
     case Kind::text:
       return node.text;
     case Kind::bytes:
-      return Bytes{node.text};
+      return PickleBytes{node.text};
     case Kind::list:
       return List{items()};
     case Kind::tuple:
       return Tuple{items()};
     case Kind::tensor:
-      return node.tensor;
-    case Kind::global:  // a dtype stands for itself; a function that nobody called is none
+      return tensors_[node.tensor];
+    case Kind::global:  // a dtype, e.g. "torch.bfloat16"
       return node.text;
     case Kind::storage:
       fail("holds a storage that is no tensor");
@@ -310,4 +350,4 @@ Value Unpickler::to_value(Id id, int depth) const {
   fail("is damaged");
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,8 +1,6 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/value.h>
 
-#include <c10/util/StringUtil.h>
-
 namespace millrace {
 
 Dict::Dict(std::initializer_list<std::pair<Value, Value>> entries) {
@@ -19,6 +17,7 @@ Value& Dict::set(Value key, Value value) {
     return mine;
   }
   if (key.is<std::string>()) by_name_.emplace(key.as_string(), entries_.size());
+  if (key.is<std::int64_t>()) by_number_.emplace(key.as_int(), entries_.size());
   entries_.emplace_back(std::move(key), std::move(value));
   return entries_.back().second;
 }
@@ -29,16 +28,8 @@ const Value* Dict::find(std::string_view key) const {
 }
 
 const Value* Dict::find(std::int64_t key) const {
-  auto is_it = [key](const Value& other) {
-    return other.is<std::int64_t>() && other.as_int() == key;
-  };
-  // Optimizers number their parameters from 0, so the key is mostly the place.
-  const auto place = static_cast<std::size_t>(key);
-  if (place < entries_.size() && is_it(entries_[place].first)) return &entries_[place].second;
-  for (const auto& [other, value] : entries_) {
-    if (is_it(other)) return &value;
-  }
-  return nullptr;
+  auto found = by_number_.find(key);
+  return found == by_number_.end() ? nullptr : &entries_[found->second].second;
 }
 
 const Value& Dict::at(std::string_view key) const {
@@ -50,8 +41,8 @@ const Value& Dict::at(std::string_view key) const {
     there.append(entries_[i].first.as_string());
   }
   if (entries_.size() > 8) there.append(", ...");
-  throw Error(
-      c10::str("there is no '", key, "' among the ", entries_.size(), " entries (", there, ")"));
+  throw Error("there is no '" + std::string(key) + "' among the " +
+              std::to_string(entries_.size()) + " entries (" + there + ")");
 }
 
 std::size_t Dict::size() const {
@@ -74,7 +65,7 @@ const char* Value::kind() const {
 }
 
 void Value::is_not(const char* wanted) const {
-  throw Error(c10::str("expected ", wanted, ", found ", kind()));
+  throw Error(std::string("expected ") + wanted + ", found " + kind());
 }
 
 bool Value::as_bool() const {
@@ -99,12 +90,12 @@ const std::string& Value::as_string() const {
 }
 
 const std::string& Value::as_bytes() const {
-  if (const auto* value = std::get_if<Bytes>(&data_)) return value->data;
+  if (const auto* value = std::get_if<PickleBytes>(&data_)) return value->data;
   is_not("bytes");
 }
 
-const torch::Tensor& Value::as_tensor() const {
-  if (const auto* value = std::get_if<torch::Tensor>(&data_)) return *value;
+const StoredTensor& Value::as_stored_tensor() const {
+  if (const auto* value = std::get_if<StoredTensor>(&data_)) return *value;
   is_not("a tensor");
 }
 
@@ -117,12 +108,6 @@ const std::vector<Value>& Value::as_list() const {
   if (const auto* value = std::get_if<List>(&data_)) return value->items;
   if (const auto* value = std::get_if<Tuple>(&data_)) return value->items;
   is_not("a list");
-}
-
-Value to_value(const NamedTensors& tensors) {
-  Dict dict;
-  for (const auto& [name, tensor] : tensors) dict.set(name, tensor);
-  return dict;
 }
 
 }  // namespace millrace

@@ -1,22 +1,26 @@
-// What a checkpoint holds: None, numbers, strings, bytes, tensors, and lists, tuples and
-// dictionaries of those. A dictionary keeps the order of its keys, as Python's does.
+// A value of a checkpoint: None, a number, a string, bytes, a tensor, or a list, tuple or
+// dictionary of values. A dictionary keeps the order of its keys, as Python's does.
 //
-//   Value state(Dict{{"step", 12}, {"model", to_value(named_tensors)}});
-//   std::int64_t step = state["step"].as_int();        // an Error that says what stands there if
-//   not for (const auto& [name, tensor] : state["model"].as_dict()) copy(name.as_string(), tensor);
+//   using namespace millrace;
+//   Value state(Dict{{"step", 12}, {"betas", Tuple{{0.9, 0.999}}}});
+//   std::string line = "step " + std::to_string(state["step"].as_int());  // throws if no integer
+//   for (const auto& [key, value] : state.as_dict()) line += " " + key.as_string();
+//
+// This header needs no LibTorch. tensors.h makes values of torch::Tensor.
 #pragma once
+
+#include <millrace/training/checkpoint/stored_tensor.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <torch/types.h>
 
 namespace millrace {
 
@@ -30,12 +34,11 @@ struct Tuple {
   std::vector<Value> items;
 };
 
-struct Bytes {
+struct PickleBytes {
   std::string data;
 };
 
-// Keys are strings, integers or whatever else Python allows; only strings and integers can be
-// looked up.
+// A key can be any value that Python allows as a key; only strings and integers can be looked up.
 class Dict {
  public:
   using Entries = std::vector<std::pair<Value, Value>>;
@@ -43,11 +46,11 @@ class Dict {
   Dict() = default;
   Dict(std::initializer_list<std::pair<Value, Value>> entries);
 
-  // Replaces the value of a key that is there already, in its place.
+  // Adds the entry, or replaces the value of an existing key and keeps its place.
   Value& set(Value key, Value value);
   const Value* find(std::string_view key) const;
   const Value* find(std::int64_t key) const;
-  // Throws an Error that names the key and those that are there.
+  // Throws an Error that names the missing key and the existing ones.
   const Value& at(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
 
@@ -59,6 +62,8 @@ class Dict {
  private:
   Entries entries_;
   std::unordered_map<std::string, std::size_t> by_name_;
+  // Ordered: a hostile file could choose integers that share one bucket of a hash table.
+  std::map<std::int64_t, std::size_t> by_number_;
 };
 
 class Value {
@@ -70,8 +75,8 @@ class Value {
   Value(double value) : data_(value) {}
   Value(const char* value) : data_(std::string(value)) {}
   Value(std::string value) : data_(std::move(value)) {}
-  Value(Bytes value) : data_(std::move(value)) {}
-  Value(torch::Tensor value) : data_(std::move(value)) {}
+  Value(PickleBytes value) : data_(std::move(value)) {}
+  Value(StoredTensor value) : data_(std::move(value)) {}
   Value(List value) : data_(std::move(value)) {}
   Value(Tuple value) : data_(std::move(value)) {}
   Value(Dict value) : data_(std::move(value)) {}
@@ -82,17 +87,17 @@ class Value {
   }
   bool is_none() const { return is<std::monostate>(); }
 
-  // Each throws an Error that says what stands there instead. as_double takes integers too.
+  // Each throws an Error if the value is of another kind. as_double also converts integers.
   bool as_bool() const;
   std::int64_t as_int() const;
   double as_double() const;
   const std::string& as_string() const;
   const std::string& as_bytes() const;
-  const torch::Tensor& as_tensor() const;
+  const StoredTensor& as_stored_tensor() const;
   const Dict& as_dict() const;
   const std::vector<Value>& as_list() const;  // of a list or a tuple
 
-  // The entry of a dictionary; throws if it is none or has no such key.
+  // The entry of a dictionary. Throws if this is no dictionary or the key is missing.
   const Value& operator[](std::string_view key) const { return as_dict().at(key); }
 
   // "a tensor", "a string", ...
@@ -101,13 +106,9 @@ class Value {
  private:
   [[noreturn]] void is_not(const char* wanted) const;
 
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, Bytes, torch::Tensor, List,
-               Tuple, Dict>
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, PickleBytes, StoredTensor,
+               List, Tuple, Dict>
       data_;
 };
-
-// Named tensors, as state_dict() has them.
-using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
-Value to_value(const NamedTensors& tensors);
 
 }  // namespace millrace

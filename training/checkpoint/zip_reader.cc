@@ -1,30 +1,23 @@
 #include "zip_reader.h"
 
+#include "zip_format.h"
+
 #include <millrace/pipeline/base/error.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include <c10/util/StringUtil.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
-namespace millrace {
+namespace millrace::detail {
+
+using namespace zip;  // NOLINT: constants of this format only
 
 namespace {
-
-constexpr std::uint32_t local_signature = 0x04034b50;
-constexpr std::uint32_t entry_signature = 0x02014b50;
-constexpr std::uint32_t end_signature = 0x06054b50;
-constexpr std::uint32_t end64_signature = 0x06064b50;
-constexpr std::uint32_t locator64_signature = 0x07064b50;
-constexpr std::uint64_t local_bytes = 30, entry_bytes = 46, end_bytes = 22;
-constexpr std::uint64_t end64_bytes = 56, locator64_bytes = 20;
-constexpr std::uint64_t max_comment = 65535;
-constexpr std::uint32_t in_zip64 = 0xffffffff;
 
 // Little-endian number at `at`; the caller has checked that it is there.
 template <class T>
@@ -37,11 +30,13 @@ T number(const std::string& bytes, std::uint64_t at) {
 }  // namespace
 
 ZipReader::ZipReader(std::filesystem::path path) : path_(std::move(path)) {
-  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file_ < 0) fail(c10::str("cannot be read (", std::strerror(errno), ")"));
+  // O_NONBLOCK: to open a FIFO would wait for its writer.
+  file_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) fail(std::string("cannot be read (") + std::strerror(errno) + ")");
   try {
     struct stat info {};
-    if (::fstat(file_, &info) != 0) fail(c10::str("cannot be read (", std::strerror(errno), ")"));
+    if (::fstat(file_, &info) != 0)
+      fail(std::string("cannot be read (") + std::strerror(errno) + ")");
     if (!S_ISREG(info.st_mode)) fail("is not a file");
     bytes_ = static_cast<std::uint64_t>(info.st_size);
     find_directory();
@@ -59,9 +54,16 @@ void ZipReader::fail(const std::string& why) const {
   throw Error(why).at(path_.string()).stage("checkpoint");
 }
 
+std::vector<std::string> ZipReader::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, record] : records_) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 const ZipReader::Record& ZipReader::record(const std::string& name) const {
   auto found = records_.find(name);
-  if (found == records_.end()) fail(c10::str("has no record '", name, "'"));
+  if (found == records_.end()) fail("has no record '" + name + "'");
   return found->second;
 }
 
@@ -71,7 +73,7 @@ void ZipReader::read_at(std::uint64_t offset, void* to, std::uint64_t size) cons
   while (size > 0) {
     ssize_t got = ::pread(file_, at, size, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(c10::str("cannot be read (", std::strerror(errno), ")"));
+    if (got < 0) fail(std::string("cannot be read (") + std::strerror(errno) + ")");
     if (got == 0) fail("is cut short");
     at += got;
     offset += static_cast<std::uint64_t>(got);
@@ -79,7 +81,7 @@ void ZipReader::read_at(std::uint64_t offset, void* to, std::uint64_t size) cons
   }
 }
 
-// The end record is the last thing in the file, before a comment of up to 64 KB.
+// The end record is the last record of the file; a comment of up to 64 KB may follow it.
 void ZipReader::find_directory() {
   const std::uint64_t span = std::min(bytes_, end_bytes + max_comment);
   std::string tail(span, '\0');
@@ -136,7 +138,7 @@ std::uint64_t ZipReader::read_entry(const std::string& directory, std::uint64_t 
   const std::uint64_t next = at + entry_bytes + name_bytes + extra_bytes + comment_bytes;
   if (next > directory.size()) fail("has a damaged directory");
 
-  // Sizes and offsets of 4 GB and more stand in the extra field, only those that need it.
+  // Sizes and offsets of 4 GB and more are in the extra field; smaller ones are not.
   std::uint64_t extra = at + entry_bytes + name_bytes;
   const std::uint64_t extra_end = extra + extra_bytes;
   std::uint64_t packed64 = packed;
@@ -159,16 +161,19 @@ std::uint64_t ZipReader::read_entry(const std::string& directory, std::uint64_t 
     extra = field_end;
   }
   std::string name = directory.substr(at + entry_bytes, name_bytes);
-  if (method != 0 || packed64 != record.size) fail(c10::str("has a compressed record, ", name));
+  if (method != 0 || packed64 != record.size) fail("has a compressed record, " + name);
   if (record.size > bytes_ || bytes_ - record.size < claimed_) fail("claims more than it holds");
   claimed_ += record.size;
 
   const std::size_t slash = name.find('/');
-  if (slash == std::string::npos) fail(c10::str("has a record outside its folder, ", name));
-  if (records_.empty()) folder_ = name.substr(0, slash);
-  if (name.compare(0, slash, folder_) != 0) fail("has records in several folders");
+  const std::string folder = name.substr(0, slash == std::string::npos ? 0 : slash);
+  if (folder.empty() || folder == "." || folder == "..") {
+    fail("has a record outside its folder, " + name);
+  }
+  if (records_.empty()) folder_ = folder;
+  if (folder != folder_) fail("has records in several folders");
   if (!records_.emplace(name.substr(slash + 1), record).second) {
-    fail(c10::str("has the record ", name, " twice"));
+    fail("has the record " + name + " twice");
   }
   return next;
 }
@@ -177,18 +182,17 @@ void ZipReader::read(const std::string& name, void* to) const {
   const Record& wanted = record(name);
   std::string header(local_bytes, '\0');
   read_at(wanted.header, header.data(), local_bytes);
-  if (number<std::uint32_t>(header, 0) != local_signature)
-    fail(c10::str("has a damaged record, ", name));
+  if (number<std::uint32_t>(header, 0) != local_signature) fail("has a damaged record, " + name);
   const std::uint64_t name_bytes = number<std::uint16_t>(header, 26);
   std::string there(name_bytes, '\0');
   read_at(wanted.header + local_bytes, there.data(), name_bytes);
-  if (there != c10::str(folder_, "/", name)) fail(c10::str("has a damaged record, ", name));
+  if (there != folder_ + "/" + name) fail("has a damaged record, " + name);
   read_at(wanted.header + local_bytes + name_bytes + number<std::uint16_t>(header, 28), to,
           wanted.size);
-  // Python can be told to write no checksums; it writes zeros then.
+  // PyTorch can be set to write no checksums; it then writes zeros.
   if (wanted.checksum == 0) return;
   if (crc32_z(0, static_cast<const Bytef*>(to), wanted.size) != wanted.checksum) {
-    fail(c10::str("is damaged: the checksum of ", name, " does not fit"));
+    fail("is damaged: the checksum of " + name + " does not fit");
   }
 }
 
@@ -198,4 +202,4 @@ std::string ZipReader::read(const std::string& name) const {
   return content;
 }
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -1,6 +1,6 @@
-// The records of a .pt file, which is a zip archive of uncompressed files. Everything the archive
-// claims is checked against the file's size before memory is taken, and every record against its
-// checksum: LibTorch's own reader skips the latter, so that damaged weights would pass for good.
+// Reads the records of a .pt file, which is a zip archive of uncompressed files. All claims of the
+// archive are checked against the file's size before memory is allocated, and each record against
+// its CRC-32. (LibTorch's reader does not check the CRC-32, so it would load damaged weights.)
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace millrace {
+namespace millrace::detail {
 
 class ZipReader {
  public:
@@ -19,7 +19,8 @@ class ZipReader {
   ZipReader(const ZipReader&) = delete;
   ZipReader& operator=(const ZipReader&) = delete;
 
-  // Names are without the folder that all records stand in.
+  // Names are without the archive's folder, which holds all records.
+  std::vector<std::string> names() const;
   bool has(const std::string& name) const { return records_.contains(name); }
   std::uint64_t size(const std::string& name) const { return record(name).size; }
   // Fills `to`, which holds size(name) bytes.
@@ -28,7 +29,7 @@ class ZipReader {
 
  private:
   struct Record {
-    std::uint64_t header = 0;  // where its local header stands
+    std::uint64_t header = 0;  // offset of its local header
     std::uint64_t size = 0;
     std::uint32_t checksum = 0;
   };
@@ -48,4 +49,4 @@ class ZipReader {
   std::unordered_map<std::string, Record> records_;
 };
 
-}  // namespace millrace
+}  // namespace millrace::detail

@@ -10,7 +10,7 @@
 // the rank and the reason. A process whose call hangs is ended with that message within a minute.
 #pragma once
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/accelerator.h>
 #include <millrace/training/distributed/rank_store.h>
 #include <millrace/training/tracking/tracker.h>

@@ -2,6 +2,7 @@
 #include <millrace/pipeline/base/log.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/loop/scheduler.h>
 #include <millrace/training/loop/stop_signal.h>
@@ -92,7 +93,7 @@ Scheduler::Scheduler(Stage& stage, Loader& train, Loader* valid, const RunFolder
   }
   if (options_.use_ema) {
     NamedTensors online = state_tensors(stage_.model()), average = state_tensors(stage_.average());
-    copy_tensors(to_value(online), average, "the model");
+    copy_tensors(online, average, "the model");
     ema_ = std::make_unique<Ema>(std::move(online), std::move(average), options_.ema);
   }
 }

@@ -6,6 +6,7 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/log.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/loop/scheduler.h>
 #include <millrace/training/loop/stop_signal.h>
@@ -213,12 +214,12 @@ Value Scheduler::state(const std::vector<torch::Tensor>& generators) const {
                            {"bucket", position_.bucket},
                            {"window", position_.window}});
   const std::size_t world = ranks_ == nullptr ? 1 : static_cast<std::size_t>(ranks_->world());
-  Dict rng{{"torch", generators[0]}};
-  if (generators.size() > world) rng.set("cuda", generators[world]);
+  Dict rng{{"torch", to_value(generators[0])}};
+  if (generators.size() > world) rng.set("cuda", to_value(generators[world]));
   List others;  // RNG states of rank 1, 2, ...
   for (std::size_t rank = 1; rank < world; ++rank) {
-    Dict one{{"torch", generators[rank]}};
-    if (generators.size() > world) one.set("cuda", generators[world + rank]);
+    Dict one{{"torch", to_value(generators[rank])}};
+    if (generators.size() > world) one.set("cuda", to_value(generators[world + rank]));
     others.items.emplace_back(std::move(one));
   }
   rng.set("ranks", std::move(others));
@@ -315,10 +316,10 @@ void Scheduler::restore(const Value& state, const std::string& source) {
   }
   if (mine != nullptr) {
     auto generator = at::detail::getDefaultCPUGenerator();
-    generator.set_state((*mine)["torch"].as_tensor());
+    generator.set_state(as_tensor((*mine)["torch"]));
     if (device_.is_cuda() && mine->as_dict().contains("cuda")) {
       auto on_device = at::globalContext().defaultGenerator(device_);
-      on_device.set_state((*mine)["cuda"].as_tensor());
+      on_device.set_state(as_tensor((*mine)["cuda"]));
     }
   }
   if (first() && state["version"].as_string() != version) {

@@ -1,5 +1,6 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/optim/ema.h>
 
@@ -73,11 +74,12 @@ void Ema::update() {
 }
 
 Value Ema::state(bool with_online_model) const {
-  Dict state{{"initted", torch::tensor(started_)}, {"step", torch::tensor(step_)}};
+  Dict state{{"initted", to_value(torch::tensor(started_))},
+             {"step", to_value(torch::tensor(step_))}};
   if (with_online_model) {
-    for (const auto& [name, tensor] : online_) state.set("online_model." + name, tensor);
+    for (const auto& [name, tensor] : online_) state.set("online_model." + name, to_value(tensor));
   }
-  for (const auto& [name, tensor] : average_) state.set("ema_model." + name, tensor);
+  for (const auto& [name, tensor] : average_) state.set("ema_model." + name, to_value(tensor));
   return state;
 }
 
@@ -89,8 +91,8 @@ void Ema::load(const Value& state, const std::string& source) {
     if (name.starts_with(prefix)) average.set(name.substr(prefix.size()), value);
   }
   copy_tensors(average, average_, source);
-  step_ = state["step"].as_tensor().item<std::int64_t>();
-  started_ = state["initted"].as_tensor().item<bool>();
+  step_ = as_tensor(state["step"]).item<std::int64_t>();
+  started_ = as_tensor(state["initted"]).item<bool>();
 }
 
 }  // namespace millrace

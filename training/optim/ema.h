@@ -6,7 +6,7 @@
 //   ema.update();
 #pragma once
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 
 #include <cstdint>
 #include <string>

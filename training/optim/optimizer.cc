@@ -1,4 +1,5 @@
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/optim/optimizer.h>
 
@@ -171,9 +172,9 @@ Value Optimizer::state(double factor) const {
     const Moments& moments = moments_[i];
     if (!moments.average.defined()) continue;
     Dict entry;
-    if (moments.step.defined()) entry.set("step", moments.step);
-    entry.set("exp_avg", moments.average);
-    if (moments.square.defined()) entry.set("exp_avg_sq", moments.square);
+    if (moments.step.defined()) entry.set("step", to_value(moments.step));
+    entry.set("exp_avg", to_value(moments.average));
+    if (moments.square.defined()) entry.set("exp_avg_sq", to_value(moments.square));
     state.set(static_cast<std::int64_t>(i), std::move(entry));
   }
   List groups;
@@ -211,7 +212,7 @@ void Optimizer::load(const Value& state, const std::string& source) {
     const Value* entry = state["state"].as_dict().find(numbers[i]);
     if (entry == nullptr) continue;  // this parameter never had a gradient
     auto take = [&](const char* name) {
-      const torch::Tensor& tensor = (*entry)[name].as_tensor();
+      const torch::Tensor tensor = as_tensor((*entry)[name]);
       if (tensor.sizes() != parameters_[i].sizes()) {
         fail(c10::str(name, " of parameter ", i, " is ", tensor.sizes(), ", not ",
                       parameters_[i].sizes()));
@@ -221,11 +222,9 @@ void Optimizer::load(const Value& state, const std::string& source) {
     loaded[i].average = take("exp_avg");
     if (options_.kind == OptimizerKind::lion) continue;
     loaded[i].square = take("exp_avg_sq");
-    const Value& step =
-        (*entry)["step"];  // a tensor; a number in checkpoints of old torch versions
-    loaded[i].step = step.is<torch::Tensor>()
-                         ? step.as_tensor().to(torch::kFloat32).clone().reshape({})
-                         : torch::tensor(static_cast<float>(step.as_double()));
+    const Value& step = (*entry)["step"];  // a number in old checkpoints
+    loaded[i].step = is_tensor(step) ? as_tensor(step).to(torch::kFloat32).clone().reshape({})
+                                     : torch::tensor(static_cast<float>(step.as_double()));
     loaded[i].step = loaded[i].step.to(parameters_[i].device());
   }
   moments_ = std::move(loaded);

@@ -1,5 +1,6 @@
 // Damaged and hostile checkpoints: an Error, never a crash, and never a run of anything.
 #include "tests/reference.h"
+#include "tests/training/checkpoint/checkpoint_samples.h"
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/random.h>
@@ -11,32 +12,9 @@
 namespace millrace {
 namespace {
 
-std::string bytes_of(const std::filesystem::path& path) {
-  std::ostringstream content;
-  content << std::ifstream(path, std::ios::binary).rdbuf();
-  return content.str();
-}
-
-Value sample() {
-  torch::Tensor a = torch::arange(600, torch::kFloat32).reshape({20, 30});
-  return Dict{{"model", Dict{{"a", a}, {"b", a.t()}, {"c", torch::ones({7}, torch::kInt64)}}},
-              {"step", 12},
-              {"lr", 0.25},
-              {"names", List{{"x", "y", Tuple{{1, 2}}}}}};
-}
-
-bool is_sample(const Value& value) {
-  const Value want = sample();
-  return value["step"].as_int() == 12 && value["lr"].as_double() == 0.25 &&
-         value["names"].as_list()[1].as_string() == "y" &&
-         torch::equal(value["model"]["a"].as_tensor(), want["model"]["a"].as_tensor()) &&
-         torch::equal(value["model"]["b"].as_tensor(), want["model"]["b"].as_tensor()) &&
-         torch::equal(value["model"]["c"].as_tensor(), want["model"]["c"].as_tensor());
-}
-
 TEST(HostileCheckpoint, TruncatedAnywhereIsAnError) {
   TemporaryFolder folder;
-  write_checkpoint(folder / "a.pt", sample());
+  write_checkpoint(folder / "a.pt", sample_checkpoint());
   const std::string whole = bytes_of(folder / "a.pt");
   Random random(1, 0, 0, "truncate");
   for (int i = 0; i < 300; ++i) {
@@ -47,10 +25,10 @@ TEST(HostileCheckpoint, TruncatedAnywhereIsAnError) {
   }
 }
 
-// A flipped bit is an error, or stands where nothing is kept (padding, dates).
+// A flipped bit is an error, or is in a byte that holds nothing (padding, dates).
 TEST(HostileCheckpoint, FlippedBitsAreAnErrorOrHarmless) {
   TemporaryFolder folder;
-  write_checkpoint(folder / "a.pt", sample());
+  write_checkpoint(folder / "a.pt", sample_checkpoint());
   const std::string whole = bytes_of(folder / "a.pt");
   Random random(2, 0, 0, "flip");
   int errors = 0;
@@ -60,7 +38,7 @@ TEST(HostileCheckpoint, FlippedBitsAreAnErrorOrHarmless) {
     damaged[at] = static_cast<char>(damaged[at] ^ 1 << random.below(8));
     std::ofstream(folder / "b.pt", std::ios::binary) << damaged;
     try {
-      EXPECT_TRUE(is_sample(read_checkpoint(folder / "b.pt"))) << "byte " << at;
+      EXPECT_TRUE(is_sample_checkpoint(read_checkpoint(folder / "b.pt"))) << "byte " << at;
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("b.pt: "), std::string::npos);
       ++errors;
@@ -69,10 +47,10 @@ TEST(HostileCheckpoint, FlippedBitsAreAnErrorOrHarmless) {
   EXPECT_GT(errors, 500);
 }
 
-// As above, but with the checksums made right again, so that the pickle itself is what is damaged.
+// As above, but with correct checksums, so that the damage reaches the unpickler.
 TEST(HostileCheckpoint, DamagedPicklesWithProperChecksumsNeverCrash) {
   TemporaryFolder folder;
-  write_checkpoint(folder / "a.pt", sample());
+  write_checkpoint(folder / "a.pt", sample_checkpoint());
   const std::string made = run_python(R"(
 import random, sys, zipfile
 source, target = sys.argv[1:]
@@ -106,16 +84,8 @@ print('made')
   EXPECT_GT(errors, 300);
 }
 
-std::string message_of(const std::filesystem::path& path) {
-  try {
-    read_checkpoint(path);
-    return "read";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-// Pickles that Python's pickle.load would run, or that eat stack and memory, each in an archive.
+// Pickles that Python's pickle.load would run, or that exhaust stack and memory, each in an
+// archive.
 TEST(HostileCheckpoint, AsksForCodeOrForTheImpossibleAndIsRefused) {
   TemporaryFolder folder;
   const std::string names = run_python(R"py(

@@ -3,6 +3,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 
 #include <csignal>
@@ -45,7 +46,7 @@ torch::Tensor six(torch::ScalarType type) {
 
 Value everything() {
   Dict tensors;
-  for (const auto& [name, type] : types) tensors.set(name, six(type));
+  for (const auto& [name, type] : types) tensors.set(name, to_value(six(type)));
   torch::Tensor base = torch::arange(24, torch::kFloat32).reshape({4, 6});
   return Dict{{"none", Value()},
               {"yes", true},
@@ -55,21 +56,21 @@ Value everything() {
               {"negative", -(std::int64_t{1} << 40)},
               {"real", 0.1},
               {"text", "Mühle ✓"},
-              {"bytes", Bytes{std::string("\x00\x7f\x80\xff", 4)}},
+              {"bytes", PickleBytes{std::string("\x00\x7f\x80\xff", 4)}},
               {"list", List{{1, "two", 3.5, List{}, Tuple{}, Dict{}}}},
               {"tuple", Tuple{{0.9, 0.999}}},
               {"numbered", Dict{{0, "zero"}, {1, "one"}, {7, "seven"}}},
               {"tensors", tensors},
-              {"base", base},
-              {"column", base.select(1, 2)},
-              {"transposed", base.t()},
-              {"inner", base.slice(0, 1, 3).slice(1, 1, 6, 2)},
-              {"expanded", torch::ones({1}).expand({3, 5})},
-              {"empty", torch::empty({0, 4})},
-              {"scalar", torch::tensor(2.5)},
-              {"as_integers", base.view(torch::kInt32)},
-              {"conjugate", torch::complex(torch::ones({2}), torch::ones({2})).conj()},
-              {"parameter", torch::ones({2}).set_requires_grad(true)}};
+              {"base", to_value(base)},
+              {"column", to_value(base.select(1, 2))},
+              {"transposed", to_value(base.t())},
+              {"inner", to_value(base.slice(0, 1, 3).slice(1, 1, 6, 2))},
+              {"expanded", to_value(torch::ones({1}).expand({3, 5}))},
+              {"empty", to_value(torch::empty({0, 4}))},
+              {"scalar", to_value(torch::tensor(2.5))},
+              {"as_integers", to_value(base.view(torch::kInt32))},
+              {"conjugate", to_value(torch::complex(torch::ones({2}), torch::ones({2})).conj())},
+              {"parameter", to_value(torch::ones({2}).set_requires_grad(true))}};
 }
 
 void expect_equal(const torch::Tensor& a, const torch::Tensor& b, const std::string& what) {
@@ -99,12 +100,12 @@ TEST(Checkpoint, GivesBackWhatWasWritten) {
   EXPECT_TRUE(got["list"].as_list()[4].is<Tuple>());
   EXPECT_EQ(got["numbered"].as_dict().find(7)->as_string(), "seven");
   for (const auto& [name, type] : types) {
-    expect_equal(got["tensors"][name].as_tensor(), six(type), name);
+    expect_equal(as_tensor(got["tensors"][name]), six(type), name);
   }
   for (const char* name : {"base", "column", "transposed", "inner", "expanded", "empty", "scalar",
                            "as_integers", "parameter"}) {
-    expect_equal(got[name].as_tensor(), want[name].as_tensor().detach(), name);
-    EXPECT_EQ(got[name].as_tensor().strides(), want[name].as_tensor().strides()) << name;
+    expect_equal(as_tensor(got[name]), as_tensor(want[name]).detach(), name);
+    EXPECT_EQ(as_tensor(got[name]).strides(), as_tensor(want[name]).strides()) << name;
   }
   std::vector<std::string> order;
   for (const auto& [key, value] : got.as_dict()) order.push_back(key.as_string());
@@ -116,10 +117,38 @@ TEST(Checkpoint, KeepsWhatIsSharedShared) {
   TemporaryFolder folder;
   write_checkpoint(folder / "a.pt", everything());
   const Value got = read_checkpoint(folder / "a.pt");
-  torch::Tensor base = got["base"].as_tensor();
+  torch::Tensor base = as_tensor(got["base"]);
   base.zero_();
   for (const char* name : {"column", "transposed", "inner"}) {
-    EXPECT_EQ(got[name].as_tensor().abs().sum().item<float>(), 0) << name;
+    EXPECT_EQ(as_tensor(got[name]).abs().sum().item<float>(), 0) << name;
+  }
+}
+
+// Reading, converting and writing again keeps storages shared, and no memory is copied.
+TEST(Checkpoint, ConvertsTensorsWithoutCopies) {
+  torch::Tensor base = torch::arange(24, torch::kFloat32).reshape({4, 6});
+  const Value value = to_value(base);
+  EXPECT_EQ(value.as_stored_tensor().storage.data(), base.data_ptr());
+  EXPECT_EQ(as_tensor(value).storage().unsafeGetStorageImpl(),
+            base.storage().unsafeGetStorageImpl());
+  const void* memory = base.data_ptr();
+  base = torch::Tensor();  // the value keeps it alive
+  EXPECT_EQ(as_tensor(value).data_ptr(), memory);
+  EXPECT_EQ(as_tensor(value)[3][5].item<float>(), 23);
+
+  TemporaryFolder folder;
+  write_checkpoint(folder / "a.pt", everything());
+  const Value got = read_checkpoint(folder / "a.pt");
+  Dict again;
+  for (const char* name : {"base", "column", "transposed", "inner"}) {
+    again.set(name, to_value(as_tensor(got[name])));
+    EXPECT_EQ(as_tensor(got[name]).storage().data(), got[name].as_stored_tensor().storage.data());
+  }
+  write_checkpoint(folder / "b.pt", again);
+  const Value twice = read_checkpoint(folder / "b.pt");
+  as_tensor(twice["base"]).zero_();
+  for (const char* name : {"column", "transposed", "inner"}) {
+    EXPECT_EQ(as_tensor(twice[name]).abs().sum().item<float>(), 0) << name;
   }
 }
 
@@ -192,9 +221,9 @@ for s in adam.state_dict()['state'].values():
     std::snprintf(line, sizeof line, "%.9g\n", tensor.to(torch::kFloat64).sum().item<double>());
     ours.append(line);
   };
-  for (const auto& [name, tensor] : got["model"].as_dict()) add_sum(tensor.as_tensor());
+  for (const auto& [name, tensor] : got["model"].as_dict()) add_sum(as_tensor(tensor));
   for (const auto& [number, state] : got["optimizer"]["state"].as_dict()) {
-    for (const char* key : {"step", "exp_avg", "exp_avg_sq"}) add_sum(state[key].as_tensor());
+    for (const char* key : {"step", "exp_avg", "exp_avg_sq"}) add_sum(as_tensor(state[key]));
   }
   EXPECT_EQ(ours, sums);
   const auto& groups = got["optimizer"]["param_groups"].as_list();
@@ -214,15 +243,15 @@ for s in adam.state_dict()['state'].values():
   EXPECT_EQ(got["text"].as_string(), "Mühle ✓");
   torch::Tensor base = torch::arange(24, torch::kFloat32).reshape({4, 6});
   const auto& views = got["views"].as_list();
-  expect_equal(views[1].as_tensor(), base.select(1, 2), "column");
-  expect_equal(views[2].as_tensor(), base.t(), "transposed");
-  expect_equal(views[3].as_tensor(), base.slice(0, 1, 3).slice(1, 1, 6, 2), "inner");
-  expect_equal(got["parameter"].as_tensor(), base[1], "parameter");
-  EXPECT_EQ(torch::real(got["conjugate"].as_tensor().resolve_conj())[1].item<float>(), 2);
-  EXPECT_EQ(torch::imag(got["conjugate"].as_tensor().resolve_conj())[1].item<float>(), -2);
-  EXPECT_EQ(got["negated"].as_tensor().item<float>(), -1);
+  expect_equal(as_tensor(views[1]), base.select(1, 2), "column");
+  expect_equal(as_tensor(views[2]), base.t(), "transposed");
+  expect_equal(as_tensor(views[3]), base.slice(0, 1, 3).slice(1, 1, 6, 2), "inner");
+  expect_equal(as_tensor(got["parameter"]), base[1], "parameter");
+  EXPECT_EQ(torch::real(as_tensor(got["conjugate"]).resolve_conj())[1].item<float>(), 2);
+  EXPECT_EQ(torch::imag(as_tensor(got["conjugate"]).resolve_conj())[1].item<float>(), -2);
+  EXPECT_EQ(as_tensor(got["negated"]).item<float>(), -1);
   for (const auto& [name, type] : types) {
-    expect_equal(got["tensors"][name].as_tensor(), six(type), name);
+    expect_equal(as_tensor(got["tensors"][name]), six(type), name);
   }
 }
 
@@ -236,10 +265,10 @@ TEST(Checkpoint, OfAnotherModelIsRefusedByTheFirstTensorThatDiffers) {
       return error.what();
     }
   };
-  torch::Tensor weight = torch::ones({2, 3}), bias = torch::ones({2});
+  const Value weight = to_value(torch::ones({2, 3})), bias = to_value(torch::ones({2}));
   EXPECT_NE(message(Dict{{"a.weight", weight}}).find("run/a.pt: has no tensor 'a.bias'"),
             std::string::npos);
-  EXPECT_NE(message(Dict{{"a.weight", torch::ones({3, 3})}, {"a.bias", bias}})
+  EXPECT_NE(message(Dict{{"a.weight", to_value(torch::ones({3, 3}))}, {"a.bias", bias}})
                 .find("'a.weight' is [3, 3], the model's is [2, 3]"),
             std::string::npos);
   EXPECT_NE(message(Dict{{"a.weight", weight}, {"a.bias", bias}, {"b", bias}}).find("tensor 'b'"),
@@ -260,7 +289,8 @@ TEST(Checkpoint, StaysAsItWasWhenTheDiskIsFull) {
   setrlimit(RLIMIT_FSIZE, &small);
   std::string message;
   try {
-    write_checkpoint(folder / "a.pt", Dict{{"step", 2}, {"big", torch::ones({1'000'000})}});
+    write_checkpoint(folder / "a.pt",
+                     Dict{{"step", 2}, {"big", to_value(torch::ones({1'000'000}))}});
   } catch (const Error& error) {
     message = error.what();
   }
@@ -273,8 +303,8 @@ TEST(Checkpoint, StaysAsItWasWhenTheDiskIsFull) {
 
 TEST(Checkpoint, SaysWhatCannotBeSaved) {
   TemporaryFolder folder;
-  EXPECT_THROW(write_checkpoint(folder / "a.pt", torch::Tensor()), Error);
-  EXPECT_THROW(write_checkpoint(folder / "a.pt", torch::eye(3).to_sparse()), Error);
+  EXPECT_THROW(write_checkpoint(folder / "a.pt", to_value(torch::Tensor())), Error);
+  EXPECT_THROW(write_checkpoint(folder / "a.pt", to_value(torch::eye(3).to_sparse())), Error);
   EXPECT_THROW(write_checkpoint(folder / "none" / "a.pt", 1), Error);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }

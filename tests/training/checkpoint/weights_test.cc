@@ -3,6 +3,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
@@ -26,12 +27,12 @@ TEST(Weights, OfThePythonTrainerGiveItsReconstructions) {
     Vqgan model(VqganConfig::from_json(wanted["config"].as_string()));
     load_weights(saved(file), state_tensors(*model));
     model->eval();
-    const torch::Tensor ours = model->reconstruct(wanted["img"].as_tensor());
-    const torch::Tensor theirs = wanted[key].as_tensor();
+    const torch::Tensor ours = model->reconstruct(as_tensor(wanted["img"]));
+    const torch::Tensor theirs = as_tensor(wanted[key]);
     EXPECT_LT(((ours - theirs).norm() / theirs.norm()).item<double>(), 1e-5) << file;
   }
   // Or the comparison above would say nothing.
-  EXPECT_GT((wanted["raw"].as_tensor() - wanted["average"].as_tensor()).abs().max().item<double>(),
+  EXPECT_GT((as_tensor(wanted["raw"]) - as_tensor(wanted["average"])).abs().max().item<double>(),
             1e-4);
 }
 
@@ -42,8 +43,8 @@ TEST(Weights, OfTheVideoTrainerInPythonGiveItsReconstructions) {
   auto check = [&](VideoTokenizer& model, const char* key) {
     torch::NoGradGuard no_grad;
     model->eval();
-    const torch::Tensor ours = model->reconstruct(wanted["video"].as_tensor());
-    const torch::Tensor theirs = wanted[key].as_tensor();
+    const torch::Tensor ours = model->reconstruct(as_tensor(wanted["video"]));
+    const torch::Tensor theirs = as_tensor(wanted[key]);
     EXPECT_LT(((ours - theirs).norm() / theirs.norm()).item<double>(), 1e-5) << key;
   };
   VideoTokenizer model(VideoTokenizerConfig::from_json(wanted["config"].as_string()));
@@ -57,7 +58,7 @@ TEST(Weights, OfTheVideoTrainerInPythonGiveItsReconstructions) {
   ema.load(trainer["ema_model"], "ema_model");
   EXPECT_EQ(ema.step(), 3);
   check(model, "average");
-  EXPECT_GT((wanted["raw"].as_tensor() - wanted["average"].as_tensor()).abs().max().item<double>(),
+  EXPECT_GT((as_tensor(wanted["raw"]) - as_tensor(wanted["average"])).abs().max().item<double>(),
             1e-5);
 }
 

@@ -5,6 +5,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/accelerator.h>
 #include <millrace/training/device/precision.h>
 #include <millrace/training/device/torch_api.h>
@@ -114,7 +115,7 @@ torch.save({k: v.detach() for k, v in tensors.items()}, sys.argv[1])
 )",
              path);
   const Value reference = read_checkpoint(path);
-  auto tensor = [&](const char* name) { return reference[name].as_tensor(); };
+  auto tensor = [&](const char* name) { return as_tensor(reference[name]); };
   torch::Tensor weight = tensor("conv_w").clone().requires_grad_();
   torch::Tensor loss, z;
   {

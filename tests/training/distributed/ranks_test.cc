@@ -3,6 +3,7 @@
 #include "tests/training/programs/trainer_programs.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 
 #include <algorithm>
@@ -103,8 +104,8 @@ class TrainRanks : public testing::TestWithParam<TrainerProgram> {
     for (const std::string& part : {std::string("model"), GetParam().average}) {
       if (part.empty()) continue;  // the trainer has no EMA
       for (const auto& [key, tensor] : u[part].as_dict()) {
-        const torch::Tensor there = v[part][key.as_string()].as_tensor().to(torch::kFloat64);
-        EXPECT_TRUE(torch::allclose(tensor.as_tensor().to(torch::kFloat64), there, 1e-5, 1e-5))
+        const torch::Tensor there = as_tensor(v[part][key.as_string()]).to(torch::kFloat64);
+        EXPECT_TRUE(torch::allclose(as_tensor(tensor).to(torch::kFloat64), there, 1e-5, 1e-5))
             << key.as_string();
       }
     }

@@ -6,6 +6,7 @@
 #include <millrace/datasets/compose/generated.h>
 #include <millrace/pipeline/data/subset.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/loop/scheduler.h>
 #include <millrace/training/models/module/module_tensors.h>

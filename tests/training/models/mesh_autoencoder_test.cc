@@ -4,6 +4,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
 #include <millrace/training/models/module/module_tensors.h>

@@ -123,7 +123,7 @@ TEST(VideoTokenizerStage, EveryOptimizerStepsOnceAStepAndEndsAtItsRate) {
   }
   const Value last = read_checkpoint(folder / "checkpoint.2.pt");
   auto steps_of = [&](const char* name) {
-    return last[name]["state"].as_dict().begin()->second["step"].as_tensor().item<double>();
+    return as_tensor(last[name]["state"].as_dict().begin()->second["step"]).item<double>();
   };
   EXPECT_EQ(steps_of("optimizer"), 7);
   for (const char* name : {"discr_optimizer", "multiscale_discr_optimizer_0"}) {

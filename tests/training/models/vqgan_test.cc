@@ -3,6 +3,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan.h>
 #include <millrace/training/models/vqgan/packed_encoder.h>
@@ -197,7 +198,7 @@ torch.save({'x': x, 'y': y}, sys.argv[2])
              (folder / "vgg.pt").string() + " " + (folder / "xy.pt").string());
   const Vgg16 vgg = Vgg16::from_file(folder / "vgg.pt");
   const Value pair = read_checkpoint(folder / "xy.pt");
-  EXPECT_TRUE(torch::allclose(vgg(pair["x"].as_tensor()), pair["y"].as_tensor(), 1e-5, 1e-7));
+  EXPECT_TRUE(torch::allclose(vgg(as_tensor(pair["x"])), as_tensor(pair["y"]), 1e-5, 1e-7));
   try {
     Vgg16::from_file(folder / "xy.pt");
     FAIL();

@@ -3,6 +3,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/optim/ema.h>
 #include <millrace/training/optim/lr_schedule.h>
@@ -114,7 +115,7 @@ torch.save({'start': start, 'noise': noise, 'runs': runs}, sys.argv[1])
   auto copy = [](const Value& state) {
     NamedTensors tensors;
     for (const auto& [name, tensor] : state.as_dict()) {
-      tensors.emplace_back(name.as_string(), tensor.as_tensor().clone());
+      tensors.emplace_back(name.as_string(), as_tensor(tensor).clone());
     }
     return tensors;
   };
@@ -131,7 +132,7 @@ torch.save({'start': start, 'noise': noise, 'runs': runs}, sys.argv[1])
       if (t > 120) resumed.update();
       if (t == 120) resumed.load(reference["middle"], "r.pt");
       for (std::size_t i = 0; i < average.size(); ++i) {
-        const torch::Tensor& there = reference["track"].as_list()[t][average[i].first].as_tensor();
+        const torch::Tensor there = as_tensor(reference["track"].as_list()[t][average[i].first]);
         auto difference = [&](const NamedTensors& ours) {
           return (ours[i].second - there).abs().max().item<double>();
         };
@@ -145,13 +146,13 @@ torch.save({'start': start, 'noise': noise, 'runs': runs}, sys.argv[1])
     const Value state = ema.state();
     ASSERT_EQ(state.as_dict().size(), reference["end"].as_dict().size());
     for (const auto& [name, tensor] : reference["end"].as_dict()) {
-      const torch::Tensor& ours = state[name.as_string()].as_tensor();
-      EXPECT_EQ(ours.scalar_type(), tensor.as_tensor().scalar_type()) << name.as_string();
-      EXPECT_EQ(ours.sizes(), tensor.as_tensor().sizes()) << name.as_string();
+      const torch::Tensor ours = as_tensor(state[name.as_string()]);
+      EXPECT_EQ(ours.scalar_type(), as_tensor(tensor).scalar_type()) << name.as_string();
+      EXPECT_EQ(ours.sizes(), as_tensor(tensor).sizes()) << name.as_string();
     }
-    EXPECT_EQ(state["step"].as_tensor().item<std::int64_t>(), 200);
-    EXPECT_EQ(state["initted"].as_tensor().item<bool>(),
-              reference["end"]["initted"].as_tensor().item<bool>());
+    EXPECT_EQ(as_tensor(state["step"]).item<std::int64_t>(), 200);
+    EXPECT_EQ(as_tensor(state["initted"]).item<bool>(),
+              as_tensor(reference["end"]["initted"]).item<bool>());
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/optim/optimizer.h>
 
@@ -59,7 +60,7 @@ const std::map<std::string, OptimizerOptions> makers = {
 std::vector<torch::Tensor> copies(const Value& tensors) {
   std::vector<torch::Tensor> result;
   for (const Value& tensor : tensors.as_list()) {
-    result.push_back(tensor.as_tensor().clone().set_requires_grad(true));
+    result.push_back(as_tensor(tensor).clone().set_requires_grad(true));
   }
   return result;
 }
@@ -73,7 +74,7 @@ double run(Optimizer& optimizer, std::vector<torch::Tensor>& parameters, const V
     optimizer.zero_grad();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       if (i == 2 && t % 3 != 0) continue;
-      parameters[i].mutable_grad() = gradients[i].as_tensor() + 0.5 * parameters[i].detach();
+      parameters[i].mutable_grad() = as_tensor(gradients[i]) + 0.5 * parameters[i].detach();
     }
     optimizer.step();
     std::vector<torch::Tensor> flat;
@@ -90,7 +91,7 @@ TEST(Optimizer, EqualsThePythonPackagesOver200Steps) {
   const Value want = read_checkpoint(folder / "r.pt");
   for (const auto& [name, options] : makers) {
     const Value& reference_run = want["runs"][name];
-    const torch::Tensor& track = reference_run["track"].as_tensor();
+    const torch::Tensor track = as_tensor(reference_run["track"]);
     std::vector<torch::Tensor> parameters = copies(want["start"]);
     Optimizer optimizer(parameters, options);
     EXPECT_LT(run(optimizer, parameters, want["noise"], track, 0, 200), 1e-6) << name;
@@ -120,8 +121,8 @@ TEST(Optimizer, StateIsTakenByPython) {
   for (const auto& [name, options] : makers) {
     std::vector<torch::Tensor> parameters = copies(want["start"]);
     Optimizer optimizer(parameters, options);
-    run(optimizer, parameters, want["noise"], want["runs"][name]["track"].as_tensor(), 0, 100);
-    Value held = List{{parameters[0].detach(), parameters[1].detach(), parameters[2].detach()}};
+    run(optimizer, parameters, want["noise"], as_tensor(want["runs"][name]["track"]), 0, 100);
+    Value held = List{{to_value(parameters[0]), to_value(parameters[1]), to_value(parameters[2])}};
     states.set(name, Dict{{"params", held}, {"state", optimizer.state()}});
   }
   write_checkpoint(folder / "ours.pt", states);

@@ -7,6 +7,7 @@
 #include <millrace/decoders/audio/audio.h>
 #include <millrace/decoders/gif/gif_write.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan.h>

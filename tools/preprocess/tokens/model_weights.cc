@@ -5,6 +5,7 @@
 #include <millrace/datasets/listing/mapped_file.h>
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <algorithm>
@@ -196,7 +197,7 @@ std::string model_configuration(const Value& saved, const TokenModelOptions& opt
   if (!options.config.empty()) return configuration_in(options.config, all);
   const Value* inside = saved.as_dict().find("config");
   if (inside != nullptr && inside->is<std::string>()) return inside->as_string();
-  if (inside != nullptr && inside->is<Bytes>()) {
+  if (inside != nullptr && inside->is<PickleBytes>()) {
     return pickled_configuration(inside->as_bytes(), options);
   }
   const std::filesystem::path beside = options.model.parent_path() / "config.toml";

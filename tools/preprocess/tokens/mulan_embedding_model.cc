@@ -5,6 +5,7 @@
 #include "tools/preprocess/tokens/weights_hash.h"
 
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/mulan/mulan.h>
 

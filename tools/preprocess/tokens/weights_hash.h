@@ -1,7 +1,7 @@
 // The hash of a model's weights and configuration, which caches record.
 #pragma once
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 
 #include <array>
 #include <cstdio>

@@ -8,6 +8,7 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/log.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/models/module/module_tensors.h>
 

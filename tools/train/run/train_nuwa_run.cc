@@ -6,6 +6,7 @@
 #include <millrace/datasets/compose/collations.h>
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/models/module/module_tensors.h>
 

@@ -1,7 +1,7 @@
 // The tensors of a module, with the names and in the order of PyTorch's state_dict().
 #pragma once
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 
 #include <memory>
 #include <string>

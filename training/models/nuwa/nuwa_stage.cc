@@ -1,5 +1,6 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/random.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/tensor.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>

@@ -1,5 +1,6 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/vqgan/vgg16.h>
 
@@ -34,7 +35,7 @@ Vgg16 Vgg16::from_file(const std::filesystem::path& path) {
   const Value state = read_checkpoint(path);
   NamedTensors tensors;
   for (const auto& [name, tensor] : state.as_dict()) {
-    tensors.emplace_back(name.as_string(), tensor.as_tensor());
+    tensors.emplace_back(name.as_string(), as_tensor(tensor));
   }
   return {tensors, path.string()};
 }

@@ -5,7 +5,7 @@
 //   model->set_perceptual_net(Vgg16::from_file("vgg16.pt"));
 #pragma once
 
-#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/checkpoint/tensors.h>
 
 #include <filesystem>
 #include <string>

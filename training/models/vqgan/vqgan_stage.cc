@@ -1,6 +1,7 @@
 #include <millrace/decoders/image/image_write.h>
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/log.h>
+#include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/tensor.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
