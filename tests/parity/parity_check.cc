@@ -1,5 +1,6 @@
 // parity_check FIXTURE...: runs each fixture's model here and compares with what Python got.
 #include "tests/parity/models.h"
+#include "tools/cli/command_line.h"
 
 #include <millrace/pipeline/base/error.h>
 
@@ -11,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <torch/torch.h>
 
 namespace millrace {
@@ -38,41 +38,43 @@ void check(const std::string& path, Report& report) {
 }  // namespace millrace
 
 int main(int argc, char** argv) {
-  CLI::App app("Compares models with the Python packages: losses, outputs and gradients.");
+  using namespace millrace;
+  CommandLine line("parity_check",
+                   "Compares models with the Python packages: losses, outputs and gradients.",
+                   "\nExamples:\n  parity_check tests/parity/fixtures/*.pt\n");
   std::vector<std::string> files;
-  millrace::Tolerance tolerance;
+  Tolerance tolerance;
   bool quiet = false;
   int threads = 1;
-  app.footer("\nExample:\n  parity_check tests/parity/fixtures/*.pt\n");
-  app.add_option("fixtures", files, "made by the oracle scripts or by make_fixtures.py")
-      ->required();
-  app.add_option("--loss", tolerance.loss, "relative error of a loss")->capture_default_str();
-  app.add_option("--output", tolerance.output, "of an output")->capture_default_str();
-  app.add_option("--gradient", tolerance.gradient, "of a gradient")->capture_default_str();
-  app.add_option("--step", tolerance.step, "after optimizer steps")->capture_default_str();
-  app.add_option("--zero", tolerance.zero,
-                 "a gradient below this share of the largest is zero but for rounding")
-      ->capture_default_str();
-  app.add_option("--threads", threads, "of LibTorch; fixtures are made with 1")
-      ->capture_default_str();
-  app.add_flag(
-      "--as-trained", tolerance.as_trained,
-      "models run as they train by default, not in Python's order of operations: gradients "
-      "and parameters are compared as one vector each");
-  app.add_flag("--quiet", quiet, "print failures only");
-  CLI11_PARSE(app, argc, argv);
-  torch::set_num_threads(threads);
-  int passed = 0, failed = 0;
-  for (const std::string& file : files) {
-    millrace::Report report(std::filesystem::path(file).filename().string(), tolerance, !quiet);
-    try {
-      millrace::check(file, report);
-    } catch (const std::exception& error) {
-      report.failure(error.what());
+  const Options options = line.options();
+  options.add("fixtures", files, "fixtures made by the oracle scripts or by make_fixtures.py")
+      .required();
+  options.add("--loss", tolerance.loss, "maximum relative error of a loss");
+  options.add("--output", tolerance.output, "maximum relative error of an output");
+  options.add("--gradient", tolerance.gradient, "maximum relative error of a gradient");
+  options.add("--step", tolerance.step,
+              "maximum relative error of parameters after optimizer steps");
+  options.add("--zero", tolerance.zero,
+              "fraction of the largest gradient below which a gradient counts as zero");
+  options.add("--threads", threads, "number of LibTorch threads; fixtures are made with 1");
+  options.flag("--as-trained", tolerance.as_trained,
+               "run models as they train by default, not on the reference path: gradients and "
+               "parameters are compared as one vector each");
+  options.flag("--quiet", quiet, "print failures only, no passed comparisons");
+  return line.run(argc, argv, [&] {
+    torch::set_num_threads(threads);
+    int passed = 0, failed = 0;
+    for (const std::string& file : files) {
+      Report report(std::filesystem::path(file).filename().string(), tolerance, !quiet);
+      try {
+        check(file, report);
+      } catch (const std::exception& error) {
+        report.failure(error.what());
+      }
+      passed += report.passed();
+      failed += report.failed();
     }
-    passed += report.passed();
-    failed += report.failed();
-  }
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed == 0 ? 0 : 1;
+  });
 }

@@ -85,9 +85,9 @@ Called call(
     std::vector<std::string> arguments, const std::function<int()>& body = [] { return 0; }) {
   Called called;
   CommandLine line("program", "A program.", "\nExamples:\n  program --number 3\n");
-  line.app().add_option("--number", called.number);
-  line.app().add_option("--list", called.list);
-  line.app().add_flag("--flag", called.flag);
+  line.options().add("--number", called.number, "");
+  line.options().add("--list", called.list, "");
+  line.options().flag("--flag", called.flag, "");
   arguments.insert(arguments.begin(), "program");
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -109,35 +109,35 @@ TEST(CommandLine, ReadsConfigurationFilesAsFlags) {
 
 TEST(CommandLine, WritesAConfigurationThatReadsBackToTheBit) {
   TemporaryFolder folder;
-  struct Options {
+  struct Values {
     double third = 1.0 / 3, tiny = 3e-45;
     bool yes = true, no = false;
     std::string text = "a \"quoted\" name";
     std::vector<int> list{1, 2}, none{};
     std::string empty{};
   };
-  auto declare_all = [](CLI::App& app, Options& o) {
-    declare(app, "--third", o.third, "a number", "Numbers");
-    declare(app, "--tiny", o.tiny, "another", "Numbers");
-    declare(app, "--yes", o.yes, "", "Words");
-    declare(app, "--no", o.no, "", "Words");
-    declare(app, "--text", o.text, "", "Words");
-    declare(app, "--list", o.list, "", "Lists");
-    declare(app, "--none", o.none, "", "Lists");
-    declare(app, "--empty", o.empty, "", "Lists");
+  auto declare_all = [](const Options& options, Values& o) {
+    options.group("Numbers").add("--third", o.third, "a number");
+    options.group("Numbers").add("--tiny", o.tiny, "another");
+    options.group("Words").add("--yes", o.yes, "");
+    options.group("Words").add("--no", o.no, "");
+    options.group("Words").add("--text", o.text, "");
+    options.group("Lists").add("--list", o.list, "");
+    options.group("Lists").add("--none", o.none, "");
+    options.group("Lists").add("--empty", o.empty, "");
   };
-  Options written{.yes = false, .no = true};
-  CLI::App writer;
-  declare_all(writer, written);
+  Values written{.yes = false, .no = true};
+  const CommandLine writer("program", "A program.", "");
+  declare_all(writer.options(), written);
   const std::string file = (folder / "run.toml").string();
-  std::ofstream(file) << CommandLine::toml(writer);
-  Options read{.third = 0, .tiny = 0, .text = "", .list = {}};
+  std::ofstream(file) << CommandLine::toml(writer.options());
+  Values read{.third = 0, .tiny = 0, .text = "", .list = {}};
   CommandLine line("program", "A program.", "");
-  declare_all(line.app(), read);
+  declare_all(line.options(), read);
   std::vector<std::string> arguments{"program", "--config", file};
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
-  ASSERT_EQ(line.run(3, argv.data(), [] { return 0; }), 0) << CommandLine::toml(writer);
+  ASSERT_EQ(line.run(3, argv.data(), [] { return 0; }), 0) << CommandLine::toml(writer.options());
   EXPECT_EQ(read.third, written.third);
   EXPECT_EQ(read.tiny, written.tiny);
   EXPECT_FALSE(read.yes);

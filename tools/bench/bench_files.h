@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tools/bench/bench_measure.h"
+#include "tools/cli/command_line.h"
 
 #include <millrace/pipeline/loader/loader.h>
 
@@ -14,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -106,31 +106,20 @@ inline void measure_files(Measurement what, const BenchOptions& options, std::in
   measure(what, loader, [&](const Batch& batch) { rows += batch.size(); });
 }
 
-inline int bench_main(CLI::App& app, BenchOptions& options, int argc, char** argv,
+// Adds the options that all of these programs share, parses, and runs the measurement.
+inline int bench_main(CommandLine& line, BenchOptions& values, int argc, char** argv,
                       const std::function<void()>& run) {
-  app.add_option("source", options.source, "a folder, or a file with one path a line")
-      ->required()
-      ->check(CLI::ExistingPath);
-  app.add_option("--workers", options.workers)->check(CLI::Range(1, 256))->capture_default_str();
-  app.add_option("--passes", options.passes, "timed passes over the files")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--stride", options.stride, "take every n-th file")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
+  const Options options = line.options();
+  options.add("source", values.source, "folder with the files, or a file with one path per line")
+      .required()
+      .existing_path();
+  options.add("--workers", values.workers, "number of loading threads").range(1, 256);
+  options.add("--passes", values.passes, "number of timed passes over the files").positive();
+  options.add("--stride", values.stride, "take every n-th file of the folder").positive();
+  return line.run(argc, argv, [&] {
     run();
     return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", std::filesystem::path(argv[0]).filename().c_str(),
-                 error.what());
-    return 1;
-  }
+  });
 }
 
 }  // namespace millrace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <millrace/pipeline/loader/loader.h>
+#include <millrace/version.h>
 
 #include <chrono>
 #include <cstdint>
@@ -19,7 +20,8 @@
 namespace millrace {
 
 struct Measurement {
-  std::string workload, peer = "millrace", version = "millrace 0.1.0", note = {};
+  std::string workload, peer = "millrace", note = {};
+  std::string version = std::string("millrace ") + millrace::version;
   int workers = 0;
   std::int64_t files = 0;
   std::int64_t passes = 2;  // timed passes over the data set

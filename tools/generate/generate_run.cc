@@ -80,8 +80,8 @@ int generate(const GenerateOptions& o) {
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_generate(const CLI::App* /*app*/,
-                                                                        void* options) {
+extern "C" __attribute__((visibility("default"))) int millrace_generate(
+    const millrace::Options* /*flags*/, void* values) {
   using namespace millrace;
-  return run_guarded([&] { return generate(*static_cast<GenerateOptions*>(options)); });
+  return run_guarded([&] { return generate(*static_cast<GenerateOptions*>(values)); });
 }

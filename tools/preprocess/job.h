@@ -1,6 +1,8 @@
 // What one run of `preprocess` is to do: the samples of one medium, and how the cache is written.
 #pragma once
 
+#include "tools/cli/options.h"
+
 #include <millrace/datasets/caches/cache_info.h>
 #include <millrace/pipeline/base/pool.h>
 #include <millrace/pipeline/data/dataset.h>
@@ -12,10 +14,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace millrace {
 
@@ -39,7 +37,7 @@ struct RunOptions {
   std::string trace, graph;
 };
 
-void declare_run_options(CLI::App& app, RunOptions& options);
+void declare_run_options(const Options& options, RunOptions& values);
 
 // The samples of a medium.
 struct Job {
@@ -65,7 +63,7 @@ class Medium {
   virtual const char* name() const = 0;
   virtual const char* about() const = 0;
   virtual const char* examples() const = 0;
-  virtual void declare(CLI::App& app) = 0;
+  virtual void declare(const Options& options) = 0;
   virtual Job make(const RunOptions& options, const std::shared_ptr<Pool>& pool) = 0;
 };
 

@@ -4,6 +4,8 @@
 
 #include <millrace/pipeline/base/log.h>
 
+#include <algorithm>
+
 namespace {
 
 using namespace millrace;
@@ -34,22 +36,21 @@ int main(int argc, char** argv) {
                    "A folder of media in, a cache out that numpy, pyarrow, HF datasets, polars, "
                    "DuckDB and the trainers open at once.",
                    examples);
-  line.app().require_subcommand(1);
   std::unique_ptr<Medium> media[] = {images_medium(), videos_medium(), gifs_medium(),
                                      meshes_medium(), audio_medium(),  text_medium(),
                                      tokens_medium()};
   RunOptions options;
-  Medium* chosen = nullptr;
   for (auto& medium : media) {
-    CLI::App& app = line.subcommand(medium->name(), medium->about(), medium->examples());
-    medium->declare(app);
-    declare_run_options(app, options);
-    app.callback([&chosen, &medium] { chosen = medium.get(); });
+    const Options flags = line.subcommand(medium->name(), medium->about(), medium->examples());
+    medium->declare(flags);
+    declare_run_options(flags, options);
   }
   return line.run(argc, argv, [&] {
     if (options.quiet) set_log_level(LogLevel::warning);
     auto pool = std::make_shared<Pool>(options.jobs);
-    Job job = chosen->make(options, pool);
+    auto chosen = std::ranges::find_if(
+        media, [&](const auto& medium) { return medium->name() == line.command(); });
+    Job job = (*chosen)->make(options, pool);
     return run_job(job, options, pool);
   });
 }

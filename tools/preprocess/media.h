@@ -26,7 +26,7 @@ struct StoreOptions {
   std::string check = "decode";
   bool encoded() const { return store == "encoded"; }
 };
-void declare_store(CLI::App& app, StoreOptions& options);
+void declare_store(const Options& options, StoreOptions& values);
 
 // The files themselves, in the field `field`; `decoded` proves that they can be used, unless the
 // check is of headers only. Its text fields are kept.

@@ -207,24 +207,33 @@ int main(int argc, char** argv) {
                    "a text or another row.",
                    examples);
   SearchOptions o;
-  CLI::App& app = line.app();
-  app.add_option("cache", o.cache, "made by preprocess tokens with a model of train_mulan")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--model", o.model, "the one that made the cache")->type_name("FILE");
-  app.add_option("--model-config", o.config, "its arguments, if its file does not hold them")
-      ->type_name("FILE");
-  app.add_option("--sound", o.sound, "what is near this sound")->type_name("FILE");
-  app.add_option("--text", o.text, "what is near this text");
-  app.add_option("--row", o.row, "what is near this row of the cache")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--top", o.top, "so many")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--seconds", o.seconds, "of the sound, from its start; by default as in training")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--rate", o.rate, "of the sound; by default as in training")
-      ->check(CLI::Range(1, 384'000));
-  app.add_option("--bpe", o.bpe, "the merges file of training; else every byte is a token")
-      ->type_name("FILE");
-  app.add_flag("--json", o.json, "print a JSON list");
+  const Options options = line.options();
+  options.add("cache", o.cache, "cache made by preprocess tokens with a model of train_mulan")
+      .required()
+      .type_name("FILE");
+  options.add("--model", o.model, "checkpoint that made the cache, for --sound and --text")
+      .type_name("FILE");
+  options
+      .add("--model-config", o.config,
+           "arguments of the model as TOML or JSON, if its file does not have them")
+      .type_name("FILE");
+  options.add("--sound", o.sound, "sound file to find the nearest rows of").type_name("FILE");
+  options.add("--text", o.text, "text to find the nearest rows of");
+  options.add("--row", o.row, "row of the cache to find the nearest rows of, from 0")
+      .non_negative()
+      .default_text("");
+  options.add("--top", o.top, "number of nearest rows to print").positive();
+  options
+      .add("--seconds", o.seconds, "seconds of the sound, from its start; default: as in training")
+      .positive()
+      .default_text("");
+  options.add("--rate", o.rate, "sample rate of the sound in Hz; default: as in training")
+      .range(1, 384'000)
+      .default_text("");
+  options
+      .add("--bpe", o.bpe,
+           "BPE merges file that the model was trained with; default: bytes as tokens")
+      .type_name("FILE");
+  options.flag("--json", o.json, "print the result as a JSON list");
   return line.run(argc, argv, [&] { return search(o); });
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <millrace/training/checkpoint/value.h>
+#include <millrace/training/loop/checkpoint_numbers.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -16,15 +17,6 @@ namespace millrace {
 // What becomes of a run that the folder holds. `join`: this is another rank of the same run, and
 // rank 0 has looked after that.
 enum class OldRun : std::uint8_t { refuse, resume, clear, join };
-
-// What the number in a checkpoint's name counts.
-enum class CheckpointNumbers : std::uint8_t {
-  steps_done,  // after every n-th step: n, 2n, ...
-  // As trainers in Python do: 1 after n steps, 2 after 2n; or 0 after the first step, 1 after n
-  // + 1. What comes between, at a signal or at the end, has the number of the next.
-  checkpoints,
-  checkpoints_after_first,
-};
 
 class RunFolder {
  public:

@@ -9,6 +9,7 @@
 #include <millrace/training/loop/stop_signal.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/optim/lr_schedule_state.h>
+#include <millrace/version.h>
 
 #include <sstream>
 
@@ -19,8 +20,6 @@
 namespace millrace {
 
 namespace {
-
-constexpr const char* version = "0.1.0";
 
 // Eval mode as long as it lives, for both models.
 class Evaluation {

@@ -15,7 +15,7 @@ struct EmbeddingOptions {
   std::string table, bpe;
 };
 
-void declare_embeddings(CLI::App& app, EmbeddingOptions& options);
+void declare_embeddings(const Options& options, EmbeddingOptions& values);
 
 // `medium`: "audio", "text", or "auto". A row is "embedding" float32 [dim], and "caption" text
 // where there is one.

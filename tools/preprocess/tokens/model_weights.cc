@@ -1,5 +1,6 @@
 #include "tools/preprocess/tokens/model_weights.h"
 
+#include "tools/cli/toml.h"
 #include "tools/preprocess/tokens/weights_hash.h"
 
 #include <millrace/datasets/listing/mapped_file.h>
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace millrace {
@@ -68,15 +68,15 @@ json value_of(const std::string& text) {
 json arguments_in(const std::string& text, const json& defaults) {
   std::istringstream in(text);
   json found = json::object();
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(in)) {
+  for (const TomlItem& item : read_toml(in)) {
     std::string name = item.name;
     std::ranges::replace(name, '-', '_');
     if (name == "layers" && defaults.contains(name) && defaults[name].is_array()) {
-      found[name] = item.inputs;  // the model reads its layers however they are written
+      found[name] = item.values;  // the model reads its layers however they are written
       continue;
     }
     json value = json::array();
-    for (const std::string& input : item.inputs) value.push_back(value_of(input));
+    for (const std::string& text : item.values) value.push_back(value_of(text));
     auto put = [&](json& to, const std::string& key, const json& like) {
       if (value.size() == 1 && !(like.is_array() && value[0].is_number())) {
         to[key] = value[0];
@@ -104,7 +104,7 @@ std::string configuration_in(const std::filesystem::path& path, const json& defa
   if (first != std::string::npos && text[first] == '{') return text;
   try {
     return arguments_in(text, defaults).dump();
-  } catch (const CLI::Error& error) {
+  } catch (const Error& error) {
     throw Error(std::string("cannot be read as TOML (") + error.what() + ")")
         .at(path.string())
         .kind(ErrorKind::usage);

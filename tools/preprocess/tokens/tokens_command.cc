@@ -13,8 +13,6 @@
 #include <millrace/datasets/tokens/token_encoder.h>
 #include <millrace/pipeline/data/map.h>
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
 namespace {
@@ -48,7 +46,7 @@ A checkpoint of train_mulan turns sounds and texts into embeddings, float32 [dim
 The tokens of a mesh are a list: [faces * corners * quantizers], face by face.
 )";
   }
-  void declare(CLI::App& app) override;
+  void declare(const Options& options) override;
   Job make(const RunOptions& options, const std::shared_ptr<Pool>& pool) override;
 
  private:
@@ -71,48 +69,57 @@ The tokens of a mesh are a list: [faces * corners * quantizers], face by face.
   bool captions_ = false;
 };
 
-void Tokens::declare(CLI::App& app) {
-  app.add_option("folder,--folder", input_, "the pictures or clips")
-      ->required()
-      ->type_name("FOLDER");
-  app.add_option("--model", model_, "what makes tokens of them")->required()->type_name("FILE");
-  app.add_option("--weights", weights_,
-                 "of a checkpoint: ema or model; by default the moving average if there is one")
-      ->check(CLI::IsMember({"ema", "model"}));
-  app.add_option("--model-config", config_,
-                 "the arguments of the model, if its file does not hold them: TOML or JSON")
-      ->type_name("FILE");
-  app.add_option("--medium", medium_,
-                 "images, videos, audio or text; by default what the folder has, or "
-                 "what the model takes")
-      ->check(CLI::IsMember({"auto", "images", "videos", "audio", "text"}))
-      ->capture_default_str();
-  app.add_option("--size", size_,
-                 "256, or 480x640 (height x width); by default the model's, else 256");
-  app.add_option("--channels", channels_, "1 grey, 3 RGB; by default the model's, else 3")
-      ->check(CLI::IsMember({1, 3}));
-  app.add_option("--frames", frames_, "of a clip")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--short", short_rule_, "clips that are too short: repeat, black, loop or error")
-      ->check(CLI::IsMember(short_clip_rules()))
-      ->capture_default_str();
-  app.add_flag("--captions", captions_,
-               "GIFs with a text beside each (a.gif and a.txt), which goes into the cache too");
-  app.add_option("--patch", patch_, "pixels of a patch; 0: as the codebook's vectors are long")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--patch-frames", patch_frames_, "frames of a patch")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--dtype", dtype_, "of the tokens; by default the smallest that fits");
-  declare_embeddings(app, embeddings_);
-  app.add_option("--max-faces", max_faces_, "meshes of more are left out as errors; 0: none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--text", text_, "the text beside each mesh: none, optional or required")
-      ->check(CLI::IsMember({"none", "optional", "required"}))
-      ->capture_default_str();
+void Tokens::declare(const Options& options) {
+  options.add("folder,--folder", input_, "folder with the files to encode; subfolders are included")
+      .required()
+      .type_name("FOLDER");
+  options.add("--model", model_, "checkpoint, weights or codebook that makes the tokens")
+      .required()
+      .type_name("FILE");
+  options
+      .add("--weights", weights_,
+           "weights of a checkpoint to use: ema or model; default: the moving average if there "
+           "is one")
+      .one_of({"ema", "model"});
+  options
+      .add("--model-config", config_,
+           "arguments of the model as TOML or JSON, if its file does not have them")
+      .type_name("FILE");
+  options
+      .add("--medium", medium_,
+           "kind of files to encode: images, videos, audio or text; auto: what the folder has "
+           "or what the model takes")
+      .one_of({"auto", "images", "videos", "audio", "text"});
+  options.add("--size", size_,
+              "size of a frame in pixels: 256 or 480x640 (height x width); default: the model's, "
+              "else 256");
+  options
+      .add("--channels", channels_,
+           "number of channels: 1 grey, 3 RGB; default: the model's, else 3")
+      .one_of({1, 3})
+      .default_text("");
+  options.add("--frames", frames_, "number of frames of a clip").positive();
+  options
+      .add("--short", short_rule_,
+           "fill clips with too few frames: repeat the last, black or loop; or error")
+      .one_of(short_clip_rules());
+  options.flag("--captions", captions_,
+               "encode GIFs with a text beside each (a.gif and a.txt) and store the texts too");
+  options
+      .add("--patch", patch_,
+           "height and width of a patch in pixels; 0: from the length of the codebook's vectors")
+      .non_negative();
+  options.add("--patch-frames", patch_frames_, "number of frames of a patch").positive();
+  options.add("--dtype", dtype_, "integer type of the tokens; default: the smallest that fits");
+  declare_embeddings(options, embeddings_);
+  options
+      .add("--max-faces", max_faces_,
+           "maximum number of faces of a mesh; larger meshes count as errors; 0: no limit")
+      .non_negative();
+  options
+      .add("--text", text_,
+           "text file beside each mesh (a.obj and a.txt): none, optional or required")
+      .one_of({"none", "optional", "required"});
 }
 
 Job Tokens::pictures(const std::shared_ptr<Pool>& pool) const {

@@ -191,7 +191,7 @@ Source open_source(MeshTransformerTrainOptions& o, const MeshAutoencoderConfig& 
   return source;
 }
 
-int train(const CLI::App& app, MeshTransformerTrainOptions& o, const Place& place) {
+int train(const Options& flags, MeshTransformerTrainOptions& o, const ProcessContext& context) {
   const MeshAutoencoder autoencoder = open_autoencoder(o);
   const Source source = open_source(o, autoencoder->config());
   check_sizes(o.train, source.data.plain->size());
@@ -200,7 +200,7 @@ int train(const CLI::App& app, MeshTransformerTrainOptions& o, const Place& plac
   if (o.train.weight_decay > 0 && o.train.optimizer == "adam") {
     o.stage.optimizer.kind = OptimizerKind::adamw;
   }
-  o.stage.device = place.device();
+  o.stage.device = context.device();
   o.stage.seed = o.train.seed;
   o.stage.validate_every = o.train.save_results_every;
   o.stage.last_step = o.train.num_train_steps - 1;
@@ -209,24 +209,24 @@ int train(const CLI::App& app, MeshTransformerTrainOptions& o, const Place& plac
   MeshTransformerStage stage(model_of(o, autoencoder->config(), source.text_channels), autoencoder,
                              o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
-  TrainingData data(o.train, place, source.data.augmented, source.data.plain,
+  const RunFolder folder = open_run_folder(flags, o.train, context);
+  TrainingData data(o.train, context, source.data.augmented, source.data.plain,
                     {.bucket = {.window = o.meshes.bucket_window}, .collate = source.data.collate});
-  SchedulerOptions options = scheduler_options(o.train, place);
+  SchedulerOptions options = scheduler_options(o.train, context);
   options.schedule.stays_at_first_warmup_rate = o.model.compat;
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder, options);
-  return run(app, o.train, place, folder, scheduler);
+  return run(flags, o.train, context, folder, scheduler);
 }
 
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_train_mesh_transformer(
-    const CLI::App* app, void* options) {
+extern "C" __attribute__((visibility("default"))) int millrace_train_mesh_transformer(const millrace::Options* flags, void* values) {
   using namespace millrace;
-  auto& asked = *static_cast<MeshTransformerTrainOptions*>(options);
+  auto& asked = *static_cast<MeshTransformerTrainOptions*>(values);
   return run_guarded([&] {
     attention_arguments(asked.attn_kwargs);
-    return run_in_place(asked.train, [&](const Place& place) { return train(*app, asked, place); });
+    return run_in_context(
+        asked.train, [&](const ProcessContext& context) { return train(*flags, asked, context); });
   });
 }

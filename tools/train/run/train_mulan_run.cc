@@ -119,44 +119,45 @@ void check_pairs(const MulanTrainOptions& o, std::int64_t pairs, int world) {
   check_sizes(all, pairs);
 }
 
-int train(const CLI::App& app, MulanTrainOptions& o, const Place& place) {
+int train(const Options& flags, MulanTrainOptions& o, const ProcessContext& context) {
   const std::shared_ptr<const Tokenizer> tokenizer = tokenizer_of(o.bpe);
   const MulanConfig model = model_of(o, *tokenizer);
   check_options(o, model);
   if (o.use_lion) o.train.optimizer = "lion";
   o.stage.optimizer = optimizer_options(o.train);
-  o.stage.device = place.device();
+  o.stage.device = context.device();
   o.stage.seed = o.train.seed;
   o.stage.sample_rate_hz = o.sample_rate_hz;
   o.stage.data_max_length = o.data_max_length;
-  o.stage.contrasted = o.train.batch_size * place.world();
+  o.stage.contrasted = o.train.batch_size * context.world();
   const Pairs pairs = pairs_of(o, model,
                                {.tokenizer = tokenizer,
                                 .max_tokens = model.text.max_seq_len,
                                 .truncate = o.truncate_captions,
                                 .pad_id = static_cast<std::int32_t>(model.text.pad_id)});
-  check_pairs(o, pairs.augmented->size(), place.world());
+  check_pairs(o, pairs.augmented->size(), context.world());
   if (o.train.num_train_steps == 0) o.train.num_train_steps = pairs.augmented->size();
   MulanStage stage(model, o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
+  const RunFolder folder = open_run_folder(flags, o.train, context);
   // As in Python, no step has fewer pairs than the others: a smaller batch is an easier task.
-  TrainingData data(o.train, place, pairs.augmented, pairs.plain,
+  TrainingData data(o.train, context, pairs.augmented, pairs.plain,
                     {.tail = Tail::drop, .collate = collations(model, pairs.plain->schema())});
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
-                      scheduler_options(o.train, place));
-  return run(app, o.train, place, folder, scheduler);
+                      scheduler_options(o.train, context));
+  return run(flags, o.train, context, folder, scheduler);
 }
 
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_train_mulan(const CLI::App* app,
-                                                                           void* options) {
+extern "C" __attribute__((visibility("default"))) int millrace_train_mulan(
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
-  auto& asked = *static_cast<MulanTrainOptions*>(options);
+  auto& asked = *static_cast<MulanTrainOptions*>(values);
   asked.train.clear = asked.train.clear || asked.force_clear_prev_results;
   return run_guarded([&] {
-    return run_in_place(asked.train, [&](const Place& place) { return train(*app, asked, place); });
+    return run_in_context(
+        asked.train, [&](const ProcessContext& context) { return train(*flags, asked, context); });
   });
 }

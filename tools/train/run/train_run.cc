@@ -38,14 +38,14 @@ Parts split(const TrainOptions& o, const AnyDataset& augmented, const AnyDataset
 
 // The rank's part of the validation set, or of its first batches: neighbours stay together, and no
 // sample is seen twice.
-Subset share_of(const AnyDataset& valid, const TrainOptions& o, const Place& place) {
+Subset share_of(const AnyDataset& valid, const TrainOptions& o, const ProcessContext& context) {
   std::int64_t size = valid->size();
   if (o.valid_batches > 0) size = std::min(size, o.valid_batches * o.batch_size);
-  const std::int64_t world = place.world();
+  const std::int64_t world = context.world();
   auto border = [&](std::int64_t rank) { return (size * rank + world - 1) / world; };
   std::vector<std::int64_t> indices(
-      static_cast<std::size_t>(border(place.rank() + 1) - border(place.rank())));
-  std::iota(indices.begin(), indices.end(), border(place.rank()));
+      static_cast<std::size_t>(border(context.rank() + 1) - border(context.rank())));
+  std::iota(indices.begin(), indices.end(), border(context.rank()));
   return Subset(valid, std::move(indices));
 }
 
@@ -53,27 +53,28 @@ std::string ledger_name(int rank) {
   return rank == 0 ? "errors.jsonl" : c10::str("errors.rank", rank, ".jsonl");
 }
 
-LoaderOptions for_training(const TrainOptions& o, const Place& place, LoaderOptions options) {
+LoaderOptions for_training(const TrainOptions& o, const ProcessContext& context,
+                           LoaderOptions options) {
   options.batch_size = o.batch_size;
   options.shuffle = true;
   options.seed = o.seed;
   options.prefetch = o.prefetch;
   options.pool = std::make_shared<Pool>(o.workers);
-  options.rank = place.rank();
-  options.world = place.world();
+  options.rank = context.rank();
+  options.world = context.world();
   options.group = o.grad_accum_every;
   options.errors.fail = o.on_error == "fail";
   options.errors.max_fraction = o.max_error_share;
   options.errors.max_name = "--max-error-share";
-  options.errors.ledger = std::filesystem::path(o.results_folder) / ledger_name(place.rank());
+  options.errors.ledger = std::filesystem::path(o.results_folder) / ledger_name(context.rank());
   // Where a resumed run really goes on is in its checkpoint; here it keeps the ledger.
   if (o.resume) options.position = Position{.seed = o.seed};
   return options;
 }
 
-std::optional<Loader> validation_loader(const TrainOptions& o, const Place& place,
+std::optional<Loader> validation_loader(const TrainOptions& o, const ProcessContext& context,
                                         const AnyDataset& valid, LoaderOptions options) {
-  Subset share = share_of(valid, o, place);
+  Subset share = share_of(valid, o, context);
   if (share.size() == 0) return std::nullopt;
   options.batch_size = o.batch_size;
   options.tail = Tail::shorten;  // every sample is judged
@@ -86,8 +87,8 @@ std::optional<Loader> validation_loader(const TrainOptions& o, const Place& plac
   return Loader(std::move(share), std::move(options));
 }
 
-LoaderOptions on_device(LoaderOptions options, const Place& place) {
-  if (place.accelerator) options.device = open_cuda_device(place.device().index());
+LoaderOptions on_device(LoaderOptions options, const ProcessContext& context) {
+  if (context.accelerator) options.device = open_cuda_device(context.device().index());
   return options;
 }
 
@@ -135,8 +136,8 @@ constexpr std::chrono::seconds patience_before_the_loop{5};
 
 constexpr const char* config_file = "config.toml";
 
-void write_config(const CLI::App& app, const RunFolder& folder) {
-  folder.write_config(config_file, CommandLine::toml(app, {"resume", "clear", "json", "quiet"}));
+void write_config(const Options& flags, const RunFolder& folder) {
+  folder.write_config(config_file, CommandLine::toml(flags, {"resume", "clear", "json", "quiet"}));
 }
 
 OldRun old_run(const TrainOptions& o) {
@@ -155,7 +156,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o) {
   return options;
 }
 
-SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
+SchedulerOptions scheduler_options(const TrainOptions& o, const ProcessContext& context) {
   SchedulerOptions options{.num_train_steps = o.num_train_steps,
                            .grad_accum_every = o.grad_accum_every,
                            .save_results_every = o.save_results_every,
@@ -169,8 +170,8 @@ SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
                            .schedule = o.lr_schedule,
                            .precision = precision(o.mixed_precision),
                            .max_bad_steps = o.max_bad_steps,
-                           .ranks = place.ranks.get(),
-                           .accelerator = place.accelerator.get()};
+                           .ranks = context.ranks.get(),
+                           .accelerator = context.accelerator.get()};
   options.schedule.kind = schedule_kind(o.schedule);
   options.schedule.steps = o.num_train_steps;
   return options;
@@ -188,57 +189,60 @@ void check_sizes(const TrainOptions& o, std::int64_t samples) {
       .kind(ErrorKind::usage);
 }
 
-TrainingData::TrainingData(const TrainOptions& o, const Place& place, const AnyDataset& augmented,
-                           const AnyDataset& plain, LoaderOptions options)
-    : train(split(o, augmented, plain).train, for_training(o, place, on_device(options, place))),
-      valid(validation_loader(o, place, split(o, augmented, plain).valid,
-                              on_device(options, place))) {}
+TrainingData::TrainingData(const TrainOptions& o, const ProcessContext& context,
+                           const AnyDataset& augmented, const AnyDataset& plain,
+                           LoaderOptions options)
+    : train(split(o, augmented, plain).train,
+            for_training(o, context, on_device(options, context))),
+      valid(validation_loader(o, context, split(o, augmented, plain).valid,
+                              on_device(options, context))) {}
 
-int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& body) {
+int run_in_context(const TrainOptions& o, const std::function<int(const ProcessContext&)>& body) {
   const StopSignal stop(patience_before_the_loop);
   keep_freed_memory();
   const std::optional<Ranks> ranks = ranks_from_environment();
   if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // rank 0 speaks
-  Place place;
-  place.accelerator = find_accelerator(o.device, ranks ? ranks->local_rank : 0);
-  if (o.mixed_precision == "fp16" && !place.accelerator) {
+  ProcessContext context;
+  context.accelerator = find_accelerator(o.device, ranks ? ranks->local_rank : 0);
+  if (o.mixed_precision == "fp16" && !context.accelerator) {
     throw Error("--mixed-precision fp16 needs a GPU; on the CPU there is bf16")
         .kind(ErrorKind::usage);
   }
   torch::manual_seed(o.seed);
   if (o.threads > 0) torch::set_num_threads(o.threads);
-  if (!ranks) return body(place);
-  place.ranks =
-      std::make_unique<RankGroup>(*ranks, RankGroupOptions{.accelerator = place.accelerator.get()});
+  if (!ranks) return body(context);
+  context.ranks = std::make_unique<RankGroup>(
+      *ranks, RankGroupOptions{.accelerator = context.accelerator.get()});
   log(LogLevel::info, c10::str("rank 0 of ", ranks->world, " ranks: all are here"));
   try {
-    const int code = body(place);
+    const int code = body(context);
     return code;
   } catch (const std::exception& error) {
-    place.ranks->fail(error.what());
+    context.ranks->fail(error.what());
     throw;
   }
 }
 
-RunFolder open_run_folder(const CLI::App& app, const TrainOptions& o, const Place& place) {
-  const bool first = place.rank() == 0;
-  if (!first) place.ranks->barrier();  // it is made, or rank 0 has told why not
+RunFolder open_run_folder(const Options& flags, const TrainOptions& o,
+                          const ProcessContext& context) {
+  const bool first = context.rank() == 0;
+  if (!first) context.ranks->barrier();  // it is made, or rank 0 has told why not
   RunFolder folder(o.results_folder, first ? old_run(o) : OldRun::join, o.checkpoints_folder,
                    o.checkpoint_stem);
   // That of an earlier run stays until its checkpoint has been found to fit.
-  if (first && !std::filesystem::exists(folder / config_file)) write_config(app, folder);
-  if (first && place.ranks) place.ranks->barrier();
+  if (first && !std::filesystem::exists(folder / config_file)) write_config(flags, folder);
+  if (first && context.ranks) context.ranks->barrier();
   return folder;
 }
 
-int run(const CLI::App& app, const TrainOptions& o, const Place& place, const RunFolder& folder,
-        Scheduler& scheduler) {
+int run(const Options& flags, const TrainOptions& o, const ProcessContext& context,
+        const RunFolder& folder, Scheduler& scheduler) {
   const std::int64_t first = o.resume ? scheduler.resume() : 0;
-  if (place.rank() > 0) return scheduler.run();
-  if (o.resume) write_config(app, folder);
+  if (context.rank() > 0) return scheduler.run();
+  if (o.resume) write_config(flags, folder);
   scheduler.add_tracker(std::make_unique<JsonLinesTracker>(folder / "metrics.jsonl", first));
   auto board = std::make_unique<TensorBoardTracker>(folder.path(), first);
-  board->hyper_parameters(CommandLine::settings(app));
+  board->hyper_parameters(CommandLine::settings(flags));
   scheduler.add_tracker(std::move(board));
   Progress progress({.what = "steps",
                      .total = o.num_train_steps,

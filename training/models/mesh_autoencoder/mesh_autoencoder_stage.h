@@ -5,27 +5,13 @@
 
 #include <millrace/training/loop/stage.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_stage_options.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace millrace {
-
-struct MeshAutoencoderStageOptions {
-  OptimizerOptions optimizer{.kind = OptimizerKind::adam, .lr = 1e-4, .betas = {0.9, 0.99}};
-  double max_grad_norm = 0;  // of those that decay, and of the others; 0: not clipped
-  bool face_edges = true;    // are in the batch; otherwise they are found anew each time
-  // See MeshAutoencoderImpl::set_faces_at_once.
-  std::int64_t faces_at_once = 8192;
-  std::int64_t num_save_recons = 6;  // meshes in reconstructed.<step>.png
-  // Every operation of the optimizer in Python's order, so that sums round as its sums do.
-  bool compat = false;
-  // Of what the quantizers draw: it depends on the step and the meshes, not on which rank has them.
-  // (With compat it is drawn as Python draws it.)
-  std::uint64_t seed = 0;
-  torch::Device device = torch::kCPU;
-};
 
 // Batches: vertices float32, faces int64 and face_edges int64, filled up with the model's pad_id.
 // What else is in a batch is not looked at.

@@ -7,6 +7,7 @@
 
 #include <millrace/training/loop/stage.h>
 #include <millrace/training/models/mulan/mulan.h>
+#include <millrace/training/models/mulan/mulan_stage_options.h>
 
 #include <cstdint>
 #include <memory>
@@ -14,21 +15,6 @@
 #include <vector>
 
 namespace millrace {
-
-struct MulanStageOptions {
-  OptimizerOptions optimizer{.lr = 3e-4, .betas = {0.9, 0.99}};
-  double max_grad_norm = 0.5;    // 0: not clipped
-  std::int64_t contrasted = 2;   // pairs of a step, on all ranks: what is held out is judged so too
-  std::string sounds = "audio";  // fields of the batch: float32 [rows, samples]
-  std::string tokens = "tokens";     // int64 [rows, places]
-  std::string captions = "caption";  // to look at
-  // Of masks and dropped patches: they depend on the step and the row, not on which rank has it.
-  std::uint64_t seed = 0;
-  // What sounds are, for whoever embeds others with the weights: Hz, and samples of each, or 0.
-  int sample_rate_hz = 0;
-  std::int64_t data_max_length = 0;
-  torch::Device device = torch::kCPU;
-};
 
 // Of all latents of length 1, [n, dim]: how many of the texts have a sound of their own caption
 // among the `within` nearest of all n, as a share; and the sounds such a text. Sounds with the same

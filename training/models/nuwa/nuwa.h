@@ -9,6 +9,7 @@
 
 #include <millrace/training/models/module/random_source.h>
 #include <millrace/training/models/nuwa/nuwa_config.h>
+#include <millrace/training/models/nuwa/nuwa_generate_options.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan.h>
 
 #include <memory>
@@ -25,16 +26,6 @@ class AxialPositionsImpl;
 struct NuwaLossOptions {
   // Of each text to be left out in training, so that guidance has something to compare with.
   double cond_dropout_prob = 0.2;
-};
-
-struct NuwaGenerateOptions {
-  double filter_thres = 0.9;  // of all codes the best 1 - this are left to choose from
-  double temperature = 1;
-  double cond_scale = 2;        // how much the text counts; 1: no guidance
-  std::int64_t num_frames = 0;  // 0: max_video_frames; more are possible
-  std::int64_t decode_max_batchsize = 10;
-  // Remembers what it has computed of earlier tokens; without, every token costs all before it.
-  bool cached = true;
 };
 
 class NuwaImpl : public torch::nn::Module {
