@@ -1,4 +1,4 @@
-// What the programs that measure decoding share: a list of files, one reader per worker, one main.
+// What the decoding benchmarks share: a list of files, one reader per worker, one main function.
 #pragma once
 
 #include "tools/bench/bench_measure.h"
@@ -47,7 +47,7 @@ inline std::vector<std::string> files_of(const BenchOptions& options) {
   return kept;
 }
 
-// The whole file, into memory that is used again: one call for the size and one for the bytes.
+// Reads the whole file into a reused buffer: one call for the size, one for the bytes.
 inline Status read_file(const std::string& path, std::vector<std::byte>& bytes) {
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return Error("cannot open").at(path);
@@ -64,8 +64,8 @@ inline Status read_file(const std::string& path, std::vector<std::byte>& bytes) 
   return have == bytes.size() ? Status() : Error("cannot read").at(path);
 }
 
-// A data set of files. `make_loader` gives what fills a sample from a path, once for every worker,
-// so that decoder state is reused from file to file.
+// A data set of files. `make_loader` is called once per worker and returns the function that fills
+// a sample from a path, so that decoder state is reused from file to file.
 class BenchFiles : public Dataset {
  public:
   using Load = std::function<Status(const std::string&, const LoadContext&, Sample&)>;
@@ -91,7 +91,7 @@ class BenchFiles : public Dataset {
   std::vector<Load> loads_;
 };
 
-// Shuffled batches of the files, measured; a file that cannot be read ends the run.
+// Measures shuffled batches of the files; an unreadable file ends the run.
 inline void measure_files(Measurement what, const BenchOptions& options, std::int64_t batch_size,
                           const Schema& schema, const std::function<BenchFiles::Load()>& loads) {
   auto files = std::make_shared<BenchFiles>(files_of(options), schema, options.workers, loads);

@@ -1,5 +1,5 @@
-// How long a folder of many files keeps a trainer waiting before its first batch, and how much
-// memory the list takes. Prints one JSON line.
+// Measures the time from a folder of many files to the first batch, and the memory of the file
+// list. Prints one JSON line.
 #include "tools/bench/bench_measure.h"
 #include "tools/cli/command_line.h"
 
@@ -11,7 +11,7 @@ namespace {
 using namespace millrace;
 namespace fs = std::filesystem;
 
-// Tiny pictures of their own, spread over folders.
+// Creates tiny pictures, spread over subfolders.
 void make_files(const fs::path& root, std::int64_t count, std::int64_t per_folder) {
   Array pixel = Array::empty(DType::uint8, {1, 1, 3});
   for (std::uint8_t& value : pixel.as<std::uint8_t>()) value = 128;

@@ -36,7 +36,7 @@ inline double process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Busy seconds of the whole machine: what others took is this minus ours.
+// Busy seconds of the whole machine; minus ours, it is what other processes used.
 inline double machine_busy_seconds() {
   std::ifstream stat("/proc/stat");
   std::string label;
@@ -48,14 +48,15 @@ inline double machine_busy_seconds() {
   return busy / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// Largest of a process so far, in MB, from the kernel's own account.
+// Peak resident memory of the process so far, in MB.
 inline double peak_rss_mb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
 }
 
-// `consume` sees every batch, as a trainer would. Without `warm_up` the first pass is timed too.
+// Calls `consume` with every batch, as a trainer would. Without `warm_up` the first pass is timed
+// too.
 inline void measure(const Measurement& what, Loader& loader,
                     const std::function<void(const Batch&)>& consume, bool warm_up = true) {
   using Clock = std::chrono::steady_clock;

@@ -57,7 +57,7 @@ Mesh large_mesh(std::int64_t faces) {
   return mesh;
 }
 
-// How long each part takes, and how much memory all of it.
+// Measures the time of each step, and the peak memory.
 void run_large(std::int64_t faces) {
   using Clock = std::chrono::steady_clock;
   Mesh mesh = large_mesh(faces);
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
       .default_text("");
   return bench_main(line, options, argc, argv, [&] {
     if (faces > 0) return run_large(faces);
-    // What the peers do and no more, unless asked: triangles in the file's order.
+    // Without --tidy, only what the peers do: triangles in the order of the file.
     const MeshOptions plain{.merge_vertices = tidy,
                             .drop_degenerate_faces = tidy,
                             .drop_duplicate_faces = tidy,

@@ -64,14 +64,14 @@ class Option {
 
 // What is known of one option, after parsing: for configuration files, logs and hints.
 struct OptionInfo {
-  std::string name;                // "weight-decay"; empty for an argument without a flag
-  std::vector<std::string> flags;  // "--weight-decay", "--wd"
-  std::string group, help;
-  bool is_flag = false;             // takes no value
-  bool is_list = false;             // takes several values
-  bool is_number = false;           // numbers and booleans need no quotes in TOML
-  std::vector<std::string> values;  // as given on the command line
-  std::string default_text;
+  std::string name{};                // "weight-decay"; empty for an argument without a flag
+  std::vector<std::string> flags{};  // "--weight-decay", "--wd"
+  std::string group{}, help{};
+  bool is_flag = false;               // takes no value
+  bool is_list = false;               // takes several values
+  bool is_number = false;             // numbers and booleans need no quotes in TOML
+  std::vector<std::string> values{};  // as given on the command line
+  std::string default_text{};
 };
 
 // A reference to the options of a program or subcommand. Copies refer to the same options.

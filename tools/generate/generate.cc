@@ -1,4 +1,4 @@
-// Makes things with trained models: meshes out of nothing or out of texts, and reconstructions.
+// Generates with trained models: meshes, with or without a text, and reconstructions.
 #include "tools/cli/command_line.h"
 #include "tools/generate/generate_options.h"
 #include "tools/train/train_options.h"
@@ -12,7 +12,7 @@ Examples:
   generate --model checkpoints/mesh-transformer.ckpt.9.pt --out made --text "a chair" "a round table" --cond-scale 3
   generate --model checkpoints/mesh-transformer.ckpt.9.pt --out made --meshes chairs/    # real | reconstructed | made
   generate --model checkpoints/mesh-autoencoder.ckpt.9.pt --out made --meshes chairs/    # real | reconstructed
-What the model is, its file tells. Pictures of all of it are in OUT/sheet.png.
+The kind of model is read from its file. OUT/sheet.png shows pictures of all results.
 )";
 
 void add_options(const Options& options, GenerateOptions& o) {

@@ -1,4 +1,4 @@
-// The run of generate: finds out what the model is, and lets its Generator work.
+// Runs generate: finds the kind of model in the file, and calls its Generator.
 #include "tools/generate/generate_run.h"
 
 #include "tools/preprocess/tokens/model_weights.h"

@@ -1,4 +1,4 @@
-// inspect: what is in a cache, a media file or a folder of media.
+// inspect: shows the content of a cache, a media file or a folder of media.
 #include "tools/cli/command_line.h"
 #include "tools/inspect/cache_view.h"
 #include "tools/inspect/doctor.h"

@@ -145,7 +145,7 @@ std::function<CacheSource(std::int64_t)> sources_of(const FileList& files) {
 FileListOptions listing(const std::shared_ptr<Pool>& pool) {
   FileListOptions options;
   options.pool = pool;
-  options.check_files = true;  // a file that changed in place is another source
+  options.check_files = true;  // a file that was changed in place is a new source
   return options;
 }
 

@@ -1,4 +1,4 @@
-// Makes moving digits with texts: GIFs with a text beside each, or arrays as Moving MNIST has them.
+// Writes clips of moving digits with captions: GIFs with text files, or arrays as in Moving MNIST.
 #include "tools/cli/command_line.h"
 #include "tools/samples/digits.h"
 
@@ -34,8 +34,8 @@ struct DigitOptions {
   DigitClipOptions clip{};
 };
 
-// Many small files. None has its name before all of it is on the disk, for which it waits once and
-// not for each of them.
+// Writes many small files durably with one sync for all: each is written under a temporary name and
+// renamed after the sync.
 class SmallFiles {
  public:
   explicit SmallFiles(std::filesystem::path folder) : folder_(std::move(folder)) {

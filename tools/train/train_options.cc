@@ -129,7 +129,7 @@ void add_result_options(const Options& options, TrainOptions& o, const TrainName
       .non_negative();
   results.add("--keep", o.keep, "number of checkpoints to keep; 0 keeps all").non_negative();
   Option resume = results.flag("--resume", o.resume,
-                               "continue from the newest checkpoint; start anew if there is none");
+                               "continue from the newest checkpoint; without one, start from step 0");
   results.flag("--clear", o.clear, "remove an earlier run from the results folder first")
       .excludes(resume);
   results.flag("--json", o.json, "print the result as one JSON object");
@@ -146,14 +146,14 @@ void add_train_options(const Options& options, TrainOptions& o, const TrainNames
 }
 
 int run_trainer(const std::string& name, const Options& options, void* values) {
-  void* trainers = open_beside_program("libmillrace_trainers.so");
+  void* trainers = open_library("libmillrace_trainers.so");
   if (trainers == nullptr) {
     throw Error("libmillrace_trainers.so is neither beside this program nor in ../lib")
         .hint("Install Millrace again: cmake --install")
         .kind(ErrorKind::usage);
   }
   using Entry = int (*)(const Options*, void*);
-  return reinterpret_cast<Entry>(function_of(trainers, name))(&options, values);
+  return reinterpret_cast<Entry>(find_function(trainers, name))(&options, values);
 }
 
 }  // namespace millrace

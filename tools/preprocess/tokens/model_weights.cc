@@ -33,7 +33,7 @@ const Dict* dict_at(const Dict& all, std::string_view name) {
   return found != nullptr && found->is<Dict>() ? &found->as_dict() : nullptr;
 }
 
-// The moving average: a file of its own, or in a checkpoint.
+// The moving average, from a checkpoint or from a file of its own.
 Dict average_in(const Dict& all) {
   for (const char* name : {"ema_model", "ema"}) {
     if (const Dict* state = dict_at(all, name)) return under(*state, "ema_model.");
@@ -63,8 +63,8 @@ json value_of(const std::string& text) {
   return parsed.is_discarded() ? json(text) : parsed;
 }
 
-// The keys of a trainer's config.toml are its flags: those that are arguments of the model are
-// taken, under the model's names.
+// The keys of a trainer's config.toml are its flags. Takes those that are arguments of the model,
+// under the model's names.
 json arguments_in(const std::string& text, const json& defaults) {
   std::istringstream in(text);
   json found = json::object();
@@ -72,7 +72,7 @@ json arguments_in(const std::string& text, const json& defaults) {
     std::string name = item.name;
     std::ranges::replace(name, '-', '_');
     if (name == "layers" && defaults.contains(name) && defaults[name].is_array()) {
-      found[name] = item.values;  // the model reads its layers however they are written
+      found[name] = item.values;  // the model parses every notation of layers
       continue;
     }
     json value = json::array();
@@ -132,13 +132,13 @@ json json_of(const Value& value) {
   return object;
 }
 
-// As the package's models keep them: the pickle of (arguments, named arguments).
+// The Python package stores a pickle of (arguments, named arguments).
 std::string pickled_configuration(const std::string& pickle, const TokenModelOptions& options) {
   try {
     const Value saved = read_pickle(pickle);
     const std::vector<Value>& both = saved.as_list();
     if (both.size() == 2 && both[0].as_list().empty()) return json_of(both[1]).dump();
-  } catch (const Error&) {  // said below
+  } catch (const Error&) {  // reported below
   }
   throw Error(
       "has a configuration that cannot be read: arguments without names, or no plain values")

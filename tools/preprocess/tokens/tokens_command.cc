@@ -1,7 +1,7 @@
 // Media to tokens: a stage between the decoders and the cache.
 #include "tools/inspect/probe.h"
 #include "tools/preprocess/media.h"
-#include "tools/preprocess/shards/row_writer.h"
+#include "tools/preprocess/shards/cache_rows.h"
 #include "tools/preprocess/tokens/embeddings.h"
 #include "tools/preprocess/tokens/text_tokens.h"
 #include "tools/preprocess/tokens/token_model.h"
@@ -17,7 +17,7 @@ namespace millrace {
 
 namespace {
 
-class Tokens : public Medium {
+class TokensCommand : public Medium {
  public:
   const char* name() const override { return "tokens"; }
   const char* about() const override {
@@ -41,7 +41,7 @@ Examples:
   preprocess tokens songs/ --model results/mulan.9000.pt --out sounds.arrow     # embeddings
   preprocess tokens captions/ --medium text --model results/mulan.9000.pt --out texts.arrow
 A model's own size and channels are the default. A file of weights alone needs the model's arguments:
---model-config, or a config.toml beside it. Tokens have the smallest type that holds the codebook.
+--model-config, or a config.toml beside it. TokensCommand have the smallest type that holds the codebook.
 A checkpoint of train_mulan turns sounds and texts into embeddings, float32 [dim_latent], for search.
 The tokens of a mesh are a list: [faces * corners * quantizers], face by face.
 )";
@@ -69,7 +69,7 @@ The tokens of a mesh are a list: [faces * corners * quantizers], face by face.
   bool captions_ = false;
 };
 
-void Tokens::declare(const Options& options) {
+void TokensCommand::declare(const Options& options) {
   options.add("folder,--folder", input_, "folder with the files to encode; subfolders are included")
       .required()
       .type_name("FOLDER");
@@ -122,7 +122,7 @@ void Tokens::declare(const Options& options) {
       .one_of({"none", "optional", "required"});
 }
 
-Job Tokens::pictures(const std::shared_ptr<Pool>& pool) const {
+Job TokensCommand::pictures(const std::shared_ptr<Pool>& pool) const {
   ImageFolder folder(input_,
                      {.size = parse_size(size_), .channels = channels_, .files = listing(pool)});
   Job job{.what = "images",
@@ -133,7 +133,7 @@ Job Tokens::pictures(const std::shared_ptr<Pool>& pool) const {
   return job;
 }
 
-Job Tokens::clips(const std::shared_ptr<Pool>& pool) const {
+Job TokensCommand::clips(const std::shared_ptr<Pool>& pool) const {
   VideoFolder folder(input_, {.frames = frames_,
                               .size = parse_size(size_),
                               .channels = channels_,
@@ -148,7 +148,7 @@ Job Tokens::clips(const std::shared_ptr<Pool>& pool) const {
   return job;
 }
 
-Job Tokens::captioned_gifs(const std::shared_ptr<Pool>& pool) const {
+Job TokensCommand::captioned_gifs(const std::shared_ptr<Pool>& pool) const {
   GifTextFolderOptions options;
   options.frames = frames_;
   options.size = parse_size(size_);
@@ -198,8 +198,8 @@ void to_tokens(Job& job, const std::shared_ptr<const TokenStage>& stage, DType d
   job.slow_rows = true;
 }
 
-Job Tokens::meshes(const std::shared_ptr<Pool>& pool,
-                   const std::shared_ptr<const TokenModel>& model) const {
+Job TokensCommand::meshes(const std::shared_ptr<Pool>& pool,
+                          const std::shared_ptr<const TokenModel>& model) const {
   MeshFolderOptions options;
   options.max_faces = max_faces_;
   options.files = listing(pool);
@@ -239,7 +239,7 @@ Job Tokens::meshes(const std::shared_ptr<Pool>& pool,
   return job;
 }
 
-bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
+bool TokensCommand::wants_clips(const std::shared_ptr<Pool>& pool) const {
   if (captions_) return true;
   if (medium_ != "auto") return medium_ == "videos";
   FileList files(input_, listing(pool));
@@ -257,7 +257,7 @@ bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
   return clips > 0;
 }
 
-std::shared_ptr<const TokenModel> Tokens::open_model() {
+std::shared_ptr<const TokenModel> TokensCommand::open_model() {
   auto model = open_token_model({.model = model_, .config = config_, .weights = weights_});
   const PictureTokens* pictures = model->pictures();
   if (pictures == nullptr) return model;
@@ -266,7 +266,7 @@ std::shared_ptr<const TokenModel> Tokens::open_model() {
   return model;
 }
 
-Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
+Job TokensCommand::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
   std::shared_ptr<const TokenStage> stage;
   std::shared_ptr<const TokenModel> model;
   if (!model_.ends_with(".npy")) {
@@ -303,7 +303,7 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
 }  // namespace
 
 std::unique_ptr<Medium> tokens_medium() {
-  return std::make_unique<Tokens>();
+  return std::make_unique<TokensCommand>();
 }
 
 }  // namespace millrace

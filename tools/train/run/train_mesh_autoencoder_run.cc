@@ -1,4 +1,4 @@
-// The run of train_mesh_autoencoder: what its options become.
+// Runs train_mesh_autoencoder: makes data set, model and stage from its options.
 #include "tools/train/mesh_autoencoder_options.h"
 #include "tools/train/run/train_run.h"
 
@@ -29,7 +29,7 @@ MeshDataOptions data_of(const MeshAutoencoderTrainOptions& o) {
   MeshDataOptions options = o.meshes.data;
   options.over_long = o.over_long == "error" ? OverLong::error : OverLong::leave_out;
   options.cache = o.meshes.face_edge_cache;
-  // As in Python: a data set may have texts, which nobody looks at here.
+  // As in Python: a data set may have texts, which are ignored here.
   std::erase_if(options.data_kwargs,
                 [](const std::string& name) { return name == "texts" || name == "text_embeds"; });
   for (const char* needed : {"vertices", "faces"}) {
@@ -61,7 +61,8 @@ int train(const Options& flags, MeshAutoencoderTrainOptions& o, const ProcessCon
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_train_mesh_autoencoder(const millrace::Options* flags, void* values) {
+extern "C" __attribute__((visibility("default"))) int millrace_train_mesh_autoencoder(
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
   auto& asked = *static_cast<MeshAutoencoderTrainOptions*>(values);
   return run_guarded([&] {

@@ -1,4 +1,4 @@
-// The run of train_nuwa: what its options become.
+// Runs train_nuwa: makes data set, model and stage from its options.
 #include "tools/preprocess/tokens/model_weights.h"
 #include "tools/train/run/nuwa_data.h"
 #include "tools/train/run/train_run.h"
@@ -25,7 +25,7 @@ Vae open_vae(const NuwaTrainOptions& o) {
   const TokenModelOptions options{.model = o.vae, .config = o.vae_config, .weights = o.vae_weights};
   const std::string defaults = NuwaVqganConfig{.layer_mults = {1}}.to_json();
   Vae vae{NuwaVqganConfig::from_json(model_configuration(saved, options, defaults)), {}};
-  // The discriminator stays behind.
+  // The discriminator is not loaded.
   vae.config.use_vgg_and_gan = false;
   for (const auto& [key, value] : model_weights(saved, options)) {
     if (!key.as_string().starts_with("discr.")) vae.weights.set(key, value);

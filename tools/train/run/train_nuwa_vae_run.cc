@@ -1,4 +1,4 @@
-// The run of train_nuwa_vae: what its options become.
+// Runs train_nuwa_vae: makes data set, model and stage from its options.
 #include "tools/train/nuwa_vae_options.h"
 #include "tools/train/run/train_run.h"
 
@@ -28,7 +28,7 @@ NuwaVqganConfig model_of(const NuwaVaeTrainOptions& o) {
   return model;
 }
 
-// With and without what is random, and the field that holds the pictures.
+// The data set with and without augmentation, and the field that holds the pictures.
 struct Pictures {
   AnyDataset augmented, plain;
   std::string field;
@@ -65,7 +65,7 @@ Pictures pictures_of(const NuwaVaeTrainOptions& o) {
 int train(const Options& flags, NuwaVaeTrainOptions& o, const ProcessContext& context) {
   const NuwaVqganConfig model = model_of(o);
   o.stage.optimizer = optimizer_options(o.train);
-  // As in Python: what decays does so apart from the gradient.
+  // As in Python: decoupled weight decay (AdamW).
   if (o.train.weight_decay > 0 && o.stage.optimizer.kind == OptimizerKind::adam) {
     o.stage.optimizer.kind = OptimizerKind::adamw;
   }

@@ -1,4 +1,4 @@
-// From options to a run: ranks, loaders, trackers, progress, and what is printed at the end.
+// Runs a training: ranks, loaders, trackers, progress, and the printed result.
 #include "tools/train/run/train_run.h"
 
 #include "tools/cli/malloc_tuning.h"
@@ -29,15 +29,15 @@ struct Parts {
   AnyDataset train, valid;
 };
 
-// The same indices of both; without a validation part, the training part serves as one.
+// The same indices of both data sets; without a validation set, the training set is used.
 Parts split(const TrainOptions& o, const AnyDataset& augmented, const AnyDataset& plain) {
   if (o.valid_frac <= 0) return {augmented, plain};
   const SplitOptions options{.valid_fraction = o.valid_frac, .seed = o.random_split_seed};
   return {random_split(augmented, options).train, random_split(plain, options).valid};
 }
 
-// The rank's part of the validation set, or of its first batches: neighbours stay together, and no
-// sample is seen twice.
+// This rank's contiguous share of the validation set, or of its first batches. No sample is in two
+// shares.
 Subset share_of(const AnyDataset& valid, const TrainOptions& o, const ProcessContext& context) {
   std::int64_t size = valid->size();
   if (o.valid_batches > 0) size = std::min(size, o.valid_batches * o.batch_size);
@@ -67,7 +67,7 @@ LoaderOptions for_training(const TrainOptions& o, const ProcessContext& context,
   options.errors.max_fraction = o.max_error_share;
   options.errors.max_name = "--max-error-share";
   options.errors.ledger = std::filesystem::path(o.results_folder) / ledger_name(context.rank());
-  // Where a resumed run really goes on is in its checkpoint; here it keeps the ledger.
+  // A position makes the loader append to the ledger; the checkpoint then sets the real position.
   if (o.resume) options.position = Position{.seed = o.seed};
   return options;
 }
@@ -77,9 +77,9 @@ std::optional<Loader> validation_loader(const TrainOptions& o, const ProcessCont
   Subset share = share_of(valid, o, context);
   if (share.size() == 0) return std::nullopt;
   options.batch_size = o.batch_size;
-  options.tail = Tail::shorten;  // every sample is judged
+  options.tail = Tail::shorten;  // validate on every sample
   options.prefetch = 1;
-  options.bucket.window = 0;  // so that the samples shown are of all lengths
+  options.bucket.window = 0;  // unsorted, so that samples of all lengths are shown
   options.pool = std::make_shared<Pool>(1);
   options.errors.fail = o.on_error == "fail";
   options.errors.max_fraction = o.max_error_share;
@@ -130,8 +130,8 @@ void print_result(const TrainOptions& o, const RunFolder& folder, const Schedule
   std::printf("%s\n", result.dump().c_str());
 }
 
-// A signal that comes before the first step ends the run there, with a checkpoint, unless getting
-// there takes longer than this.
+// A signal before the first step ends the run at that step with a checkpoint, unless reaching it
+// takes longer than this.
 constexpr std::chrono::seconds patience_before_the_loop{5};
 
 constexpr const char* config_file = "config.toml";
@@ -199,9 +199,9 @@ TrainingData::TrainingData(const TrainOptions& o, const ProcessContext& context,
 
 int run_in_context(const TrainOptions& o, const std::function<int(const ProcessContext&)>& body) {
   const StopSignal stop(patience_before_the_loop);
-  keep_freed_memory();
+  tune_malloc();
   const std::optional<Ranks> ranks = ranks_from_environment();
-  if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // rank 0 speaks
+  if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // only rank 0 logs
   ProcessContext context;
   context.accelerator = find_accelerator(o.device, ranks ? ranks->local_rank : 0);
   if (o.mixed_precision == "fp16" && !context.accelerator) {
@@ -226,10 +226,10 @@ int run_in_context(const TrainOptions& o, const std::function<int(const ProcessC
 RunFolder open_run_folder(const Options& flags, const TrainOptions& o,
                           const ProcessContext& context) {
   const bool first = context.rank() == 0;
-  if (!first) context.ranks->barrier();  // it is made, or rank 0 has told why not
+  if (!first) context.ranks->barrier();  // rank 0 has made it, or has failed and said why
   RunFolder folder(o.results_folder, first ? old_run(o) : OldRun::join, o.checkpoints_folder,
                    o.checkpoint_stem);
-  // That of an earlier run stays until its checkpoint has been found to fit.
+  // The config.toml of an earlier run stays until its checkpoint was loaded.
   if (first && !std::filesystem::exists(folder / config_file)) write_config(flags, folder);
   if (first && context.ranks) context.ranks->barrier();
   return folder;

@@ -1,4 +1,4 @@
-// The run of train_video_tokenizer: what its options become.
+// Runs train_video_tokenizer: makes data set, model and stage from its options.
 #include "tools/train/run/train_run.h"
 #include "tools/train/video_tokenizer_options.h"
 
@@ -41,7 +41,7 @@ VideoTokenizerConfig model_of(const VideoTokenizerTrainOptions& o) {
   return model;
 }
 
-// All that can be known to be wrong before anything is read or written.
+// Checks the options before anything is read or written.
 void check_options(const VideoTokenizerTrainOptions& o, const VideoTokenizerConfig& model) {
   if (o.dataset_type != "images" && (o.num_frames - 1) % model.time_factor() != 0) {
     const std::int64_t below = (o.num_frames - 1) / model.time_factor() * model.time_factor() + 1;
@@ -57,7 +57,7 @@ ShortClip short_clip(const std::string& name) {
   return name == "error" ? ShortClip::error : ShortClip::repeat_last;
 }
 
-// With and without what is random.
+// The data set with and without augmentation.
 struct Files {
   AnyDataset augmented, plain;
 };
@@ -109,7 +109,8 @@ int train(const Options& flags, VideoTokenizerTrainOptions& o, const ProcessCont
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_train_video_tokenizer(const millrace::Options* flags, void* values) {
+extern "C" __attribute__((visibility("default"))) int millrace_train_video_tokenizer(
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
   auto& asked = *static_cast<VideoTokenizerTrainOptions*>(values);
   return run_guarded([&] {

@@ -1,4 +1,4 @@
-// The run of train_vqgan: what its options become.
+// Runs train_vqgan: makes data set, model and stage from its options.
 #include "tools/train/run/train_run.h"
 #include "tools/train/vqgan_options.h"
 
@@ -13,7 +13,7 @@
 namespace millrace {
 namespace {
 
-// All that can be known to be wrong before anything is read or written.
+// Checks the options before anything is read or written.
 void check_options(const VqganTrainOptions& o) {
   o.model.check();
   if (o.image_size % o.model.divisor() == 0 && o.image_size >= o.model.smallest_side()) return;
