@@ -1,6 +1,6 @@
-"""preprocess tokens with trained models: the tokens are those that the Python packages make of the same
-weights and frames (fixtures/, made by tests/parity/python/make_token_fixtures.py); killed, sharded and resumed
-caches are the same byte for byte; files that are no such model get one clear line."""
+"""preprocess tokens with trained models: the tokens equal those of the Python packages for the same weights and frames
+(fixtures/, made by tests/parity/python/make_token_fixtures.py); killed, sharded and resumed caches are the same byte for byte;
+untrained models and files that are no model get one clear line."""
 import json
 import pathlib
 import signal

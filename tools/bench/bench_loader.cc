@@ -108,8 +108,8 @@ void run(BenchLoaderOptions& o) {
 
 int main(int argc, char** argv) {
   CommandLine line("bench_loader",
-                   "Runs a loader over generated pictures and tells how fast it was and where the "
-                   "time went.",
+                   "Runs a loader over generated pictures and prints its speed and where the time "
+                   "went.",
                    examples);
   BenchLoaderOptions options;
   declare(line.options(), options);

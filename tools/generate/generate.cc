@@ -68,7 +68,7 @@ void add_options(const Options& options, GenerateOptions& o) {
 int main(int argc, char** argv) {
   using namespace millrace;
   CommandLine line("generate",
-                   "Makes meshes with a trained model, as files and as one sheet of pictures.",
+                   "Generates meshes with a trained model, as files and as one sheet of pictures.",
                    examples);
   GenerateOptions values;
   const Options options = line.options();

@@ -16,8 +16,8 @@ Examples:
   inspect photos.npy                        # schema, counts, statistics, sources
   inspect photos.npy --verify               # read every byte, compare with the checksums
   inspect clips.arrow --row 17              # one row
-  inspect clips.arrow --sheet clips.png     # a contact sheet: one clip a line
-  inspect clip.mp4                          # a media file: what its headers say
+  inspect clips.arrow --sheet clips.png     # a contact sheet: one clip per line
+  inspect clip.mp4                          # a media file: its headers
   inspect --doctor media/                   # a folder: sizes, lengths, pairs, odd and broken
                                             # files, duplicates, what each trainer would do
   inspect --doctor media/ --json | jq .kinds
@@ -26,7 +26,7 @@ Examples:
 }  // namespace
 
 int main(int argc, char** argv) {
-  CommandLine line("inspect", "Tells what is in a cache, a media file or a folder of media.",
+  CommandLine line("inspect", "Shows the content of a cache, a media file or a folder of media.",
                    examples);
   std::string path, doctor;
   ViewOptions options;

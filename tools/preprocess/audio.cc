@@ -22,7 +22,7 @@ Examples:
   preprocess audio songs/ --out songs.npy --rate 24000 --seconds 4 --mono     # windows of 4 s
   preprocess audio songs/ --out songs.arrow --rate 24000 --mono --text required
   preprocess audio songs/ --out songs.arrow --rate 24000 --mono --table captions.csv
-In Arrow the field valid_samples tells how much of a window is sound; the rest is silence.
+In Arrow the field valid_samples is the number of samples that are not padding.
 )";
   }
   void declare(const Options& options) override;

@@ -130,8 +130,8 @@ Examples:
   preprocess videos clips/ --out clips.arrow --frames 17 --size 128
   preprocess videos clips/ --out clips.npy --frames 16 --size 64 --fps 8
   preprocess videos clips/ --out clips.arrow --selection uniform --short loop
-  preprocess videos clips/ --out clips.arrow --store encoded         # the files themselves
-In Arrow the field valid_frames tells how many frames of a clip are its own; .npy has frames only.
+  preprocess videos clips/ --out clips.arrow --store encoded         # the encoded files
+In Arrow the field valid_frames is the number of frames that are not padding; .npy has frames only.
 )";
   }
   void declare(const Options& options) override {
@@ -149,7 +149,8 @@ class Gifs : public Medium {
  public:
   const char* name() const override { return "gifs"; }
   const char* about() const override {
-    return "GIFs with a text beside each (a.gif and a.txt). What has no pair is listed.";
+    return "GIFs with a text beside each (a.gif and a.txt). Files without a partner are listed as "
+           "errors.";
   }
   const char* examples() const override {
     return R"(

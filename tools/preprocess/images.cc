@@ -27,8 +27,8 @@ class Images : public Medium {
 Examples:
   preprocess images photos/ --out photos.npy --size 256
   preprocess images photos/ --out photos.arrow --size 256 --split train=0.95,valid=0.05
-  preprocess images photos/ --out photos.arrow --store encoded       # the files themselves
-  preprocess images photos/ --out photos.arrow --size 0              # each as large as it is
+  preprocess images photos/ --out photos.arrow --store encoded       # the encoded files
+  preprocess images photos/ --out photos.arrow --size 0              # each picture at its own size
   python3 -c 'import numpy; print(numpy.load("photos.npy", mmap_mode="r").shape)'
 )";
   }

@@ -1,4 +1,5 @@
-// preprocess: a folder of media in, a cache out that numpy, pyarrow and the trainers open at once.
+// preprocess: turns a folder of media into a cache that numpy, pyarrow and the trainers open at
+// once.
 #include "tools/cli/command_line.h"
 #include "tools/preprocess/job.h"
 
@@ -24,16 +25,16 @@ Examples:
   preprocess images photos/ --out photos.arrow --shard $SLURM_ARRAY_TASK_ID/16
   torchrun --no-python --nproc-per-node 8 preprocess videos clips/ --out clips.arrow
 
-Killed? Run the same command again: it goes on from its finished shards. Then look at it:
+Killed? Run the same command again: it continues from its finished shards. Then look at the result:
   inspect photos.npy --verify --sheet photos.png
-`preprocess images --help` and so on tell the options of each medium.
+`preprocess images --help` shows the options of one medium.
 )";
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CommandLine line("preprocess",
-                   "A folder of media in, a cache out that numpy, pyarrow, HF datasets, polars, "
+                   "Turns a folder of media into a cache that numpy, pyarrow, HF datasets, polars, "
                    "DuckDB and the trainers open at once.",
                    examples);
   std::unique_ptr<Medium> media[] = {images_medium(), videos_medium(), gifs_medium(),

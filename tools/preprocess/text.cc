@@ -14,7 +14,7 @@ namespace millrace {
 
 namespace {
 
-// One text a file.
+// One text per file.
 class TextFiles : public Dataset {
  public:
   explicit TextFiles(FileList files) : files_(std::move(files)) {}
@@ -35,7 +35,7 @@ class TextFiles : public Dataset {
   Schema schema_{text_field("text")};
 };
 
-// One text a line. The file is mapped; where lines begin is all that is kept.
+// One text per line. The file is memory-mapped; only the starts of lines are kept in memory.
 class TextLines : public Dataset {
  public:
   explicit TextLines(const std::filesystem::path& path) : file_(path) {
@@ -83,7 +83,7 @@ class Text : public Medium {
     return R"(
 Examples:
   preprocess text captions/ --out captions.arrow                     # strings
-  preprocess text captions.txt --out lines.arrow                     # one text a line
+  preprocess text captions.txt --out lines.arrow                     # one text per line
   preprocess text captions/ --out ids.npy --tokenizer bytes --max-length 256
   preprocess text captions/ --out ids.npy --tokenizer bpe:merges.txt.gz --max-length 77
   preprocess text captions/ --out ids.arrow --tokenizer bytes        # lists, none cut or padded

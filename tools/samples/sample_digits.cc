@@ -128,10 +128,11 @@ void write_arrays(const DigitOptions& o) {
 
 int main(int argc, char** argv) {
   using namespace millrace;
-  CommandLine line("sample_digits",
-                   "Draws clips of digits that move and bounce, with a text for each: something "
-                   "to train on with nothing downloaded.",
-                   examples);
+  CommandLine line(
+      "sample_digits",
+      "Draws clips of digits that move and bounce, with a text for each: training data "
+      "without a download.",
+      examples);
   DigitOptions o;
   const Options options = line.options();
   options.add("out,--out", o.out, "folder for GIFs and texts, or an .npy file to write").required();

@@ -1,4 +1,4 @@
-// Trains MeshGPT's autoencoder on a folder of meshes.
+// train_mesh_autoencoder: trains MeshGPT's autoencoder on a folder of meshes.
 #include "tools/train/mesh_autoencoder_options.h"
 
 #include <string>
@@ -11,20 +11,20 @@ Examples:
   train_mesh_autoencoder meshes --batch-size 16 --num-train-steps 100000
   train_mesh_autoencoder meshes --batch-size 16 --num-train-steps 100000 --max-faces 800 \
       --num-discrete-coors 128 --augment-scale-low 0.75 --augment-scale-high 1.25
-  train_mesh_autoencoder --config run.toml                            # all of it in a file
-  train_mesh_autoencoder --config results/config.toml --resume        # go on where it was stopped
+  train_mesh_autoencoder --config run.toml                            # all options in a file
+  train_mesh_autoencoder --config results/config.toml --resume        # continue where it was stopped
   train_mesh_autoencoder meshes.arrow ...                  # a cache of preprocess meshes
   torchrun --no-python --nproc-per-node 2 train_mesh_autoencoder meshes ...
 then
   preprocess tokens meshes --model checkpoints/mesh-autoencoder.ckpt.9.pt --out codes.arrow
 
-What it leaves behind:
-  checkpoints/mesh-autoencoder.ckpt.<n>.pt  all that --resume needs, under the names that the
+Files it writes:
+  checkpoints/mesh-autoencoder.ckpt.<n>.pt  everything that --resume needs, under the names that the
                                             trainer in Python loads; n counts --checkpoint-every
-  results/reconstructed.<step>.png, .ema.png  meshes of the validation set beside what the model
-                                            and its moving average make of their codes
-  results/reconstructed.<step>.obj          the first of these
-  results/metrics.jsonl, events.out.*       what was logged; tensorboard --logdir results
+  results/reconstructed.<step>.png, .ema.png  meshes of the validation set and their
+                                            reconstructions by the model or its moving average
+  results/reconstructed.<step>.obj          the first of these meshes
+  results/metrics.jsonl, events.out.*       metrics; tensorboard --logdir results
   results/config.toml                       every option, for --config
   results/errors.jsonl                      files that could not be read
 )";

@@ -1,4 +1,4 @@
-// Trains MeshGPT's transformer on a folder of meshes, or on the codes of a trained autoencoder.
+// train_mesh_transformer: trains MeshGPT's transformer on meshes, or on codes of its autoencoder.
 #include "tools/train/mesh_transformer_options.h"
 
 #include <string>
@@ -11,25 +11,25 @@ Examples:
   train_mesh_transformer meshes --autoencoder checkpoints/mesh-autoencoder.ckpt.9.pt \
       --batch-size 4 --num-train-steps 100000 --max-seq-len 4800
   preprocess tokens meshes --model mesh-autoencoder.ckpt.9.pt --out codes.arrow
-  train_mesh_transformer codes.arrow --autoencoder mesh-autoencoder.ckpt.9.pt ...   # much sooner
+  train_mesh_transformer codes.arrow --autoencoder mesh-autoencoder.ckpt.9.pt ...   # much faster
   train_mesh_transformer meshes --condition-on-text true ...      # chair.obj and chair.txt
   train_mesh_transformer meshes --condition-on-text true --text-embeds t5.npy ...
-  train_mesh_transformer --config results/config.toml --resume    # go on where it was stopped
+  train_mesh_transformer --config results/config.toml --resume    # continue where it was stopped
   torchrun --no-python --nproc-per-node 2 train_mesh_transformer meshes ...
 
-A folder's meshes are encoded at every step, which lets them be augmented; a cache of codes was
-encoded once, and must be of the very autoencoder that is given.
-Texts go through a small encoder that is trained too, or come as embeddings (--text-embeds): .npy
-[meshes, words, channels] in the order of the meshes' names, or Arrow with the columns text_embeds
-and source.
+Meshes of a folder are encoded at every step, so they can be augmented. A cache of codes was encoded
+once, and must come from the autoencoder that is given.
+Texts are encoded by a small built-in encoder that is trained too, or given as embeddings
+(--text-embeds): .npy [meshes, words, channels] in the order of the meshes' names, or Arrow with the
+columns text_embeds and source.
 
-What it leaves behind:
-  checkpoints/mesh-transformer.ckpt.<n>.pt  all that --resume needs, the autoencoder too, under the
+Files it writes:
+  checkpoints/mesh-transformer.ckpt.<n>.pt  everything that --resume needs, the autoencoder too, under the
                                             names that the trainer in Python loads; n counts
                                             --checkpoint-every
-  results/metrics.jsonl, events.out.*       what was logged; tensorboard --logdir results
-  results/sampled.<step>.png, .<n>.obj      meshes that it wrote, every --sample-every steps and in
-                                            the end: pictures of all, and each of them
+  results/metrics.jsonl, events.out.*       metrics; tensorboard --logdir results
+  results/sampled.<step>.png, .<n>.obj      generated meshes, every --sample-every steps and at the
+                                            end: pictures of all, and each as a file
   results/config.toml                       every option, for --config
   results/errors.jsonl                      files that could not be read
 )";
@@ -156,8 +156,8 @@ void add_result_options(const Options& options, MeshTransformerTrainOptions& o) 
 int main(int argc, char** argv) {
   using namespace millrace;
   CommandLine line("train_mesh_transformer",
-                   "Trains MeshGPT's transformer, which writes meshes as the codes of a trained "
-                   "autoencoder, with or without a text that they are to show.",
+                   "Trains MeshGPT's transformer, which generates meshes as codes of a trained "
+                   "autoencoder, with or without a text as a condition.",
                    examples);
   MeshTransformerTrainOptions values;
   const Options options = line.options();

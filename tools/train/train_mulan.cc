@@ -1,4 +1,4 @@
-// Trains MuLaN on sounds with captions.
+// train_mulan: trains MuLaN on sounds with captions.
 #include "tools/train/mulan_options.h"
 
 #include <string>
@@ -11,22 +11,23 @@ Examples:
   train_mulan songs --batch-size 32 --data-max-length 160000 --num-train-steps 50000
   train_mulan songs --table captions.csv --batch-size 32 ...  # columns path and caption
   train_mulan pairs.arrow --batch-size 32 ...                 # columns audio and caption (or tokens)
-  train_mulan --config results/config.toml --resume           # go on where it was stopped
+  train_mulan --config results/config.toml --resume           # continue where it was stopped
   torchrun --no-python --nproc-per-node 2 train_mulan songs --batch-size 16 ...
 
-A folder holds sounds of any format, rate and number of channels, each with its caption beside it
-(a.mp3 and a.txt), or a table names them: CSV, JSON lines or Arrow. Of each sound a step sees
---data-max-length samples from anywhere in it; what is shorter ends in silence. Captions are never
+A folder holds sounds of any format, rate and number of channels, each with a caption beside it
+(a.mp3 and a.txt) or in a table: CSV, JSON lines or Arrow. A step takes a random window of
+--data-max-length samples from each sound; shorter sounds are padded with silence. Captions are never
 cut to the length of sounds. With ranks, every sound is contrasted with the texts of all ranks: 2
 ranks with batches of 16 train as one process with batches of 32.
 
-What it leaves in the results folder:
+Files in the results folder:
   mulan.<step>.pt                   {model, optim}, which the trainer in Python loads, and the
                                     model's configuration: preprocess tokens --model takes it
-  retrieval.<step>.txt              captions of a validation batch, and which its sounds are near
-  checkpoint.<steps>.pt             all that --resume needs; Python reads it too
-  metrics.jsonl, events.out.*       what was logged, with the retrieval accuracy over all that is
-                                    held out; tensorboard --logdir results
+  retrieval.<step>.txt              captions of a validation batch, and the nearest ones of each
+                                    sound
+  checkpoint.<steps>.pt             everything that --resume needs; Python reads it too
+  metrics.jsonl, events.out.*       metrics, with the retrieval accuracy on the validation
+                                    set; tensorboard --logdir results
   config.toml                       every option, for --config
   errors.jsonl                      files that could not be read
 )";
@@ -151,10 +152,11 @@ void add_stage_options(const Options& options, MulanTrainOptions& o) {
 
 int main(int argc, char** argv) {
   using namespace millrace;
-  CommandLine line("train_mulan",
-                   "Trains MuLaN on sounds with captions: two encoders that bring a sound and a "
-                   "text that describes it to the same place.",
-                   examples);
+  CommandLine line(
+      "train_mulan",
+      "Trains MuLaN on sounds with captions: two encoders that map a sound and the text "
+      "that describes it to nearby embeddings.",
+      examples);
   MulanTrainOptions values;
   const Options options = line.options();
   add_train_options(options, values.train, {.average = false});

@@ -1,4 +1,4 @@
-// Trains NUWA's text to video.
+// train_nuwa: trains NUWA, text to video.
 #include "tools/train/nuwa_options.h"
 
 #include <string>
@@ -11,24 +11,24 @@ Examples:
   train_nuwa gifs --vae results/vae.9000.pt --dim 512 --num-train-steps 100000
   train_nuwa moving.npy --texts captions.txt --vae vae.9000.pt --dim 256 --num-train-steps 20000
   preprocess tokens gifs --model results/checkpoint.9000.pt --frames 10 --captions --out tokens.arrow
-  train_nuwa tokens.arrow --vae results/checkpoint.9000.pt --dim 512 ...     # sooner
-  train_nuwa --config results-nuwa/config.toml --resume        # go on where it was stopped
+  train_nuwa tokens.arrow --vae results/checkpoint.9000.pt --dim 512 ...     # faster
+  train_nuwa --config results-nuwa/config.toml --resume        # continue where it was stopped
   torchrun --no-python --nproc-per-node 2 train_nuwa gifs --vae vae.9000.pt ...
 
-What it is trained on:
+Training data:
   a folder       GIFs with a text beside each, a.gif and a.txt
   videos         uint8 .npy or raw memmap of clips, with --texts or --digits
-  tokens         what `preprocess tokens --captions` wrote (.arrow), or an .npy or raw memmap of
-                 codes with --texts or --digits
-Clips are brought to --max-video-frames frames of the VAE's size: the first ones, cut in the middle;
-short ones repeat their last frame.
+  tokens         cache written by `preprocess tokens --captions` (.arrow), or an .npy or raw memmap
+                 of codes with --texts or --digits
+From each clip the first --max-video-frames frames are taken, cropped to the VAE's size; short clips
+repeat their last frame.
 
-What it leaves in the results folder:
-  <step>.png, <step>.gif            what the model makes of a text: frames one below the other, and
-                                    as a clip; the text is in the log
+Files in the results folder:
+  <step>.png, <step>.gif            a clip generated from a text, as frames and as a GIF; the text
+                                    is in the log
   nuwa.<step>.pt                    weights, for NUWA.load_state_dict in Python, with the VAE's
-  checkpoint.<steps>.pt             all that --resume needs
-  metrics.jsonl, events.out.*       what was logged; tensorboard --logdir results-nuwa
+  checkpoint.<steps>.pt             everything that --resume needs
+  metrics.jsonl, events.out.*       metrics; tensorboard --logdir results-nuwa
   config.toml                       every option, for --config
   errors.jsonl                      files that could not be read
 )";
@@ -159,10 +159,11 @@ void add_stage_options(const Options& options, NuwaTrainOptions& o) {
 
 int main(int argc, char** argv) {
   using namespace millrace;
-  CommandLine line("train_nuwa",
-                   "Trains NUWA, which makes videos of texts: a transformer tells the codes of a "
-                   "video one by one, and a trained VAE makes frames of them.",
-                   examples);
+  CommandLine line(
+      "train_nuwa",
+      "Trains NUWA, which generates videos from texts: a transformer predicts the codes "
+      "of a video one by one, and a trained VAE decodes them to frames.",
+      examples);
   NuwaTrainOptions values;
   values.model.text_num_tokens = 0;
   const Options options = line.options();

@@ -1,4 +1,4 @@
-// Trains NUWA's VQGAN-VAE on pictures or on the frames of clips.
+// train_nuwa_vae: trains NUWA's VQGAN-VAE on pictures or on the frames of clips.
 #include "tools/train/gan_options.h"
 #include "tools/train/nuwa_vae_options.h"
 
@@ -14,19 +14,19 @@ Examples:
       --use-vgg-and-gan false --l2-recon-loss true --vq-codebook-size 256 --vq-codebook-dim 64 \
       --vq-threshold-ema-dead-code 0.5 --batch-size 4 --lr 3e-3 --num-train-steps 600
   train_nuwa_vae photos --dim 64 --image-size 128 --flip 0.5 --batch-size 8 --num-train-steps 50000
-  train_nuwa_vae --config results/config.toml --resume        # go on where it was stopped
+  train_nuwa_vae --config results/config.toml --resume        # continue where it was stopped
   torchrun --no-python --nproc-per-node 2 train_nuwa_vae gifs --dim 64 ...
 
-A folder of clips (mp4 mov avi mkv webm gif) gives random frames of them; an .npy file holds clips,
+From a folder of clips (mp4 mov avi mkv webm gif) random frames are taken. An .npy file holds clips,
 uint8 [clips, frames, height, width] or with channels before the height.
 
-What it leaves in the results folder:
-  <step>.png, <step>.ema.png        pictures beside their reconstructions, of the model and of its
-                                    moving average
+Files in the results folder:
+  <step>.png, <step>.ema.png        pictures and their reconstructions, side by side, by the model
+                                    and by its moving average
   vae.<step>.pt, vae.<step>.ema.pt  weights, for VQGanVAE.load_state_dict in Python and for EMA's,
                                     and for train_nuwa --vae
-  checkpoint.<steps>.pt             all that --resume needs; Python reads it too
-  metrics.jsonl, events.out.*       what was logged; tensorboard --logdir results
+  checkpoint.<steps>.pt             everything that --resume needs; Python reads it too
+  metrics.jsonl, events.out.*       metrics; tensorboard --logdir results
   config.toml                       every option, for --config
   errors.jsonl                      files that could not be read
 )";
@@ -81,10 +81,11 @@ void add_model_options(const Options& options, NuwaVaeTrainOptions& o) {
 
 int main(int argc, char** argv) {
   using namespace millrace;
-  CommandLine line("train_nuwa_vae",
-                   "Trains the VQGAN-VAE that NUWA sees videos through: an encoder that turns a "
-                   "frame into a small grid of codes, and a decoder that turns codes into a frame.",
-                   examples);
+  CommandLine line(
+      "train_nuwa_vae",
+      "Trains the VQGAN-VAE of NUWA: an encoder that turns a frame into a small grid of "
+      "codes, and a decoder that turns codes into a frame.",
+      examples);
   NuwaVaeTrainOptions values;
   const Options options = line.options();
   add_train_options(options, values.train);

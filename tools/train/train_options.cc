@@ -64,9 +64,9 @@ void add_optimizer_options(const Options& options, TrainOptions& o, const TrainN
            "number of steps of linear warm-up of the learning rate")
       .non_negative();
   optimizer.add("--lr-start-factor", o.lr_schedule.start_factor,
-                "linear schedule: first learning rate as a factor of the learning rate");
+                "linear schedule: factor of the learning rate at the first step");
   optimizer.add("--lr-end-factor", o.lr_schedule.end_factor,
-                "linear and cosine schedule: last learning rate as a factor of the learning rate");
+                "linear and cosine schedule: factor of the learning rate at the last step");
   optimizer.add("--lr-step-size", o.lr_schedule.step_size,
                 "step schedule: number of steps between two reductions of the learning rate");
   optimizer.add("--lr-gamma", o.lr_schedule.gamma,
@@ -128,8 +128,8 @@ void add_result_options(const Options& options, TrainOptions& o, const TrainName
                : "number of steps between checkpoints for --resume; 0: at the end only")
       .non_negative();
   results.add("--keep", o.keep, "number of checkpoints to keep; 0 keeps all").non_negative();
-  Option resume = results.flag("--resume", o.resume,
-                               "continue from the newest checkpoint; without one, start from step 0");
+  Option resume = results.flag(
+      "--resume", o.resume, "continue from the newest checkpoint; without one, start from step 0");
   results.flag("--clear", o.clear, "remove an earlier run from the results folder first")
       .excludes(resume);
   results.flag("--json", o.json, "print the result as one JSON object");

@@ -1,4 +1,4 @@
-// Trains the video tokenizer of MAGVIT2 on a folder of clips or pictures.
+// train_video_tokenizer: trains the video tokenizer of MAGVIT2 on a folder of clips or pictures.
 #include "tools/train/video_tokenizer_options.h"
 
 #include <string>
@@ -10,8 +10,8 @@ constexpr const char* examples = R"(
 Examples:
   train_video_tokenizer clips --image-size 128 --codebook-size 1024 --batch-size 4 \
       --num-train-steps 100000 --layers residual compress_space:128 residual compress_time:256
-  train_video_tokenizer --config run.toml                            # all of it in a file
-  train_video_tokenizer --config results/config.toml --resume        # go on where it was stopped
+  train_video_tokenizer --config run.toml                            # all options in a file
+  train_video_tokenizer --config results/config.toml --resume        # continue where it was stopped
   train_video_tokenizer photos --dataset-type images --image-size 64 --codebook-size 1024 ...
   torchrun --no-python --nproc-per-node 2 train_video_tokenizer clips --image-size 128 ...
 
@@ -20,13 +20,13 @@ Layers, as in Python or as words; in a file:
             "linear_attend_space", "gateloop_time", ["compress_time", 256], "attend_time"]
 Each compress_space halves the sides, each compress_time the frames after the first.
 
-What it leaves behind:
-  results/sampled.<n>.gif           a clip of the validation set beside its reconstruction, by the
-                                    moving average; n counts --validate-every-step
-  results/metrics.jsonl, events.out.*  what was logged; tensorboard --logdir results
+Files it writes:
+  results/sampled.<n>.gif           a clip of the validation set and its reconstruction by the
+                                    moving average, side by side; n counts --validate-every-step
+  results/metrics.jsonl, events.out.*  metrics; tensorboard --logdir results
   results/config.toml               every option, for --config
   results/errors.jsonl              files that could not be read
-  checkpoints/checkpoint.<n>.pt     all that --resume needs, under the names that the trainer in
+  checkpoints/checkpoint.<n>.pt     everything that --resume needs, under the names that the trainer in
                                     Python loads; n counts --checkpoint-every-step
 The perceptual loss needs VGG16's weights: in Python,
   torch.save(torchvision.models.vgg16(weights="DEFAULT").state_dict(), "vgg16.pt")

@@ -1,4 +1,4 @@
-// Trains the VQGAN-VAE of Muse on a folder of pictures.
+// train_vqgan: trains the VQGAN-VAE of Muse on a folder of pictures.
 #include "tools/train/gan_options.h"
 #include "tools/train/vqgan_options.h"
 
@@ -11,17 +11,17 @@ constexpr const char* examples = R"(
 Examples:
   train_vqgan photos --dim 64 --image-size 128 --batch-size 8 --num-train-steps 50000
   train_vqgan photos --dim 32 --layers 3 --codebook-size 1024 --image-size 64 \
-      --batch-size 8 --num-train-steps 2000                # a small one: minutes on a laptop
-  train_vqgan --config results/config.toml --resume        # go on where it was stopped
+      --batch-size 8 --num-train-steps 2000                # a small model: minutes on a laptop
+  train_vqgan --config results/config.toml --resume        # continue where it was stopped
   train_vqgan --config results/config.toml --resume --num-train-steps 90000
   torchrun --no-python --nproc-per-node 2 train_vqgan photos --dim 64 ...
 
-What it leaves in the results folder:
-  <step>.png, <step>.ema.png        pictures beside their reconstructions, of the model and of its
-                                    moving average
+Files in the results folder:
+  <step>.png, <step>.ema.png        pictures and their reconstructions, side by side, by the model
+                                    and by its moving average
   vae.<step>.pt, vae.<step>.ema.pt  weights, for VQGanVAE.load_state_dict in Python and for EMA's
-  checkpoint.<steps>.pt             all that --resume needs; Python reads it too
-  metrics.jsonl, events.out.*       what was logged; tensorboard --logdir results
+  checkpoint.<steps>.pt             everything that --resume needs; Python reads it too
+  metrics.jsonl, events.out.*       metrics; tensorboard --logdir results
   config.toml                       every option, for --config
   errors.jsonl                      files that could not be read
 The perceptual loss needs VGG16's weights: in Python,
