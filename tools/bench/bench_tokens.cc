@@ -1,6 +1,7 @@
 // Random rows of a token file, int64 [200000, 1024], as batches of 64 through the loader. Writes
 // the .npy and .arrow files it needs once, from a raw file or from nothing. Prints one JSON line.
 #include "bench_measure.h"
+#include "tools/cli/command_line.h"
 
 #include <millrace/datasets/arrays/memmap.h>
 #include <millrace/datasets/arrow/arrow_dataset.h>
