@@ -1,6 +1,6 @@
-"""A folder of every kind of medium in which a tenth is damaged, with empty files, folders named like
-files, unreadable files, loops of links and impossible names: the run ends well, the ledger lists each
-bad file once with its reason, and the good ones are all there."""
+"""A folder of every medium in which a tenth of the files is damaged, with empty files, folders named like
+files, unreadable files, loops of links and impossible names: the run succeeds, the ledger lists each
+bad file once with its reason, and the cache has all good files."""
 import os
 import pathlib
 import subprocess
@@ -66,14 +66,14 @@ def damage(folder, suffix, pattern):
         data = path.read_bytes()
         if suffix == ".txt":
             path.write_bytes(b"\xff\xfe\x00 not UTF-8 \xc3\x28")
-        elif i % 2 == 0 and suffix != ".wav":  # a sound that was cut off is a shorter sound
+        elif i % 2 == 0 and suffix != ".wav":  # a truncated .wav is a valid, shorter sound
             path.write_bytes(data[: len(data) // 10])
         else:
             path.write_bytes(os.urandom(200) if suffix != ".obj" else b"v 1 2 nan\nf 1 2 3\n")
         bad.add(path.name)
     (folder / f"empty{suffix}").write_bytes(b"")
     bad.add(f"empty{suffix}")
-    (folder / f"folder{suffix}").mkdir()  # left out, since it is no file
+    (folder / f"folder{suffix}").mkdir()  # not listed, since it is no file
     (folder / f"dangling{suffix}").symlink_to("nowhere")
     bad.add(f"dangling{suffix}")
     os.mkfifo(folder / f"pipe{suffix}")

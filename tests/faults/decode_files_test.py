@@ -1,4 +1,4 @@
-"""Does decode_files tell the outcomes apart? usage: decode_files_test.py PROGRAM"""
+"""decode_files distinguishes its outcomes. usage: decode_files_test.py PROGRAM"""
 import pathlib
 import subprocess
 import sys

@@ -1,6 +1,6 @@
-"""The disk fills up: one clear line, finished shards kept; with room the same command ends well, and
-the file is that of a run that had room from the start. Needs a small tmpfs, or skips (77).
-usage: disk_full.py [ROUNDS]   more than one: every format, with other amounts of room each time"""
+"""The disk fills up: one clear line, and finished shards are kept. With free space the same command succeeds, and
+the file equals that of a run that always had space. Needs a small tmpfs, or skips (77).
+usage: disk_full.py [ROUNDS]   more than one: every format, with another amount of space each time"""
 import pathlib
 import random
 import sys
@@ -30,7 +30,7 @@ def one_format(folder, media, name, flags, room_kb):
         return process.returncode, shards
 
 
-# Rows of one size are known to be too many before anything is written; others are not.
+# For rows of fixed size the space is checked before anything is written; for others it cannot be.
 FORMATS = {"npy": ["--size", "64"], "raw": ["--size", "64", "--raw"], "arrow": ["--size", "0"],
            "zstd": ["--size", "0", "--compress", "zstd:3"], "encoded": ["--store", "encoded"]}
 

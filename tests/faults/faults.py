@@ -15,7 +15,7 @@ from PIL import Image
 
 PREPROCESS = os.environ.get("PREPROCESS", "preprocess")
 INSPECT = os.environ.get("INSPECT", "inspect")
-# Every kind of cache that pictures can become: the file's name and the flags.
+# Every kind of cache for pictures: file name and flags.
 FORMATS = {
     "npy": ("x.npy", []),
     "raw": ("x.bin", ["--raw"]),

@@ -1,5 +1,5 @@
-"""kill -9 at random moments, then the same command again: the files are those of a run that nobody
-interrupted, byte for byte; so are those of one command that is started three times at once.
+"""kill -9 at random moments, then the same command again: the files equal those of an uninterrupted run, byte for
+byte. The same holds if one command is started three times at once.
 usage: kill_and_resume.py [MOMENTS [SEED]]"""
 import pathlib
 import random
@@ -43,7 +43,7 @@ def main():
                 out = folder / f"{name}{moment}" / file
                 command = [PREPROCESS, *map(str, arguments), "--out", str(out)]
                 killed += kill_after(chance.uniform(0, lasted), command)
-                if chance.random() < 0.3:  # and once more, maybe while it joins
+                if chance.random() < 0.3:  # once more, maybe during the join
                     interrupted_twice += kill_after(chance.uniform(0, lasted), command)
                 must(preprocess(*arguments, "--out", out))
                 check_same(expected, out, f"{name}, moment {moment}, seed {seed}")

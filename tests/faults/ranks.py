@@ -1,5 +1,5 @@
-"""Three ranks share one cache, and one of them is killed: the others take over its shards, and the file
-is that of a single process, byte for byte. With torchrun's agent, and without. usage: ranks.py [ROUNDS]"""
+"""Three ranks write one cache, and one of them is killed: its shards are reassigned, and the file equals that of a
+single process, byte for byte. With torchrun's agent, and without. usage: ranks.py [ROUNDS]"""
 import contextlib
 import os
 import pathlib
@@ -60,13 +60,13 @@ def with_agent(arguments, out, expected, chance, kill):
         work_begun(out, [agent])
         time.sleep(chance.uniform(0, 0.3))
         children = subprocess.run(["pgrep", "-P", str(agent.pid)], capture_output=True, text=True)
-        with contextlib.suppress(ProcessLookupError, IndexError):  # it was quicker than we looked
+        with contextlib.suppress(ProcessLookupError, IndexError):  # it had ended already
             os.kill(chance.choice([int(pid) for pid in children.stdout.split()]), signal.SIGKILL)
     stdout, stderr = agent.communicate(timeout=250)
     if not kill and agent.returncode != 0:
         sys.exit(f"torchrun ended with {agent.returncode}:\n{stderr}")
     complete_at_once = pathlib.Path(out).exists()
-    must(preprocess(*arguments, "--out", out))  # goes on, if torchrun's patience was not enough
+    must(preprocess(*arguments, "--out", out))  # continues, if torchrun's 30 s were too short
     check_same(expected, out, "under torchrun")
     return complete_at_once, stderr
 
@@ -88,7 +88,7 @@ def main():
             died = 0
             for number in range(rounds):
                 (folder / "out").mkdir()
-                victim = number % 3  # rank 0 takes the store with it
+                victim = number % 3  # the store ends with rank 0
                 died += without_agent(arguments, folder / "out" / file, expected, victim,
                                       chance.uniform(0, 0.2))
                 shutil.rmtree(folder / "out")

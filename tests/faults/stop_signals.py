@@ -1,5 +1,5 @@
-"""SIGINT and SIGTERM end a run in order, with 128 + n and the way to go on; a second signal ends it at
-once. Job arrays (--shard i/n) make the same file, whoever is last."""
+"""SIGINT and SIGTERM end a run with exit code 128 + n and a line that says how to continue; a second signal ends it
+at once. Job arrays (--shard i/n) write the same file, whichever part is last."""
 import pathlib
 import signal
 import subprocess
@@ -35,7 +35,7 @@ def main():
                 out = folder / f"{number.name}{attempt}" / "x.arrow"
                 code, stderr = stopped(arguments, out, number)
                 if code != 0:
-                    break  # else the run was done before anybody looked: a busy machine
+                    break  # otherwise the run ended before the signal, on a busy machine
             if code != 128 + number or "the same command goes on" not in stderr:
                 sys.exit(f"{number.name}: exit code {code}\n{stderr}")
             must(preprocess(*arguments, "--out", out))

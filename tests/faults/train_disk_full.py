@@ -1,6 +1,6 @@
-"""The disk fills up while a checkpoint, weights or pictures are written: one clear line, the old checkpoint as it was,
-nothing half-written; with room again the run goes on and ends as one that always had it. Needs a small tmpfs, or
-skips (77). usage: train_disk_full.py [ROUNDS]   more than one: with other amounts of room each time"""
+"""The disk fills up while a checkpoint, weights or pictures are written: one clear line, the old checkpoint unchanged, no
+incomplete file. With free space the run continues and ends like one that always had space. Needs a small tmpfs, or
+skips (77). usage: train_disk_full.py [ROUNDS]   more than one: with another amount of space each time"""
 import os
 import pathlib
 import random

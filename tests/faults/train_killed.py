@@ -1,6 +1,6 @@
-"""Training killed with -9 at random moments and resumed: every logged loss, every picture and all weights are those of
-a run that nobody interrupted, bit for bit. usage: train_killed.py [PROGRAM [STEPS [KILLS [SEED [FLAG...]]]]], PROGRAM being
-train_vqgan or one of the others below, FLAG one more for it"""
+"""Training killed with -9 at random moments and resumed: every logged loss, every picture and all weights equal those of
+an uninterrupted run, bit for bit. usage: train_killed.py [PROGRAM [STEPS [KILLS [SEED [FLAG...]]]]]; PROGRAM is one of
+those below, FLAGs are passed to it"""
 import json
 import os
 import pathlib

@@ -1,6 +1,6 @@
-"""train_nuwa on a folder of GIFs with texts that have nothing in common: lengths, sizes, a single frame, captions far too long,
-empty or in another encoding, GIFs without a text and texts without a GIF. It trains, from GIFs and from their codes, and says
-what was left out; a batch of one works, and fewer files than a batch are refused in one line. usage: train_odd_captions.py"""
+"""train_nuwa on GIFs and texts of every kind: different lengths and sizes, a single frame, captions that are far too long,
+empty or in another encoding, GIFs without a text and texts without a GIF. It trains, from GIFs and from their codes, and reports
+which files it left out; a batch of one works, and fewer files than a batch are refused in one line. usage: train_odd_captions.py"""
 import json
 import math
 import os
@@ -77,7 +77,7 @@ def from_gifs(place, media):
     with Image.open(place / "gifs" / "0.png") as strip:
         if strip.size != (8, 4 * 8):
             sys.exit(f"the strip is {strip.size}")
-    # What is cut is an error if that is asked for.
+    # With --no-cut, texts that are too long are errors.
     refused = train(place, media, "whole", "--num-train-steps", 4, "--batch-size", 3, "--valid-frac", 0, "--no-cut", "true")
     if "long_text" not in must(refused).stderr + (place / "whole" / "errors.jsonl").read_text():
         sys.exit(f"the long text was taken: {refused.stderr}")

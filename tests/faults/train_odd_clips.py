@@ -1,5 +1,5 @@
-"""train_video_tokenizer on a folder of clips that have nothing in common: sizes, lengths, rates, codecs, one on its side, one
-of a single frame, one empty, one cut off, one that is none, and a picture. It trains, and the ledger says what it left out.
+"""train_video_tokenizer on clips of every kind: different sizes, lengths, rates and codecs, a rotated clip, one of a single
+frame, one empty, one truncated, one that is no video, and a picture. It trains, and the ledger lists what it left out.
 usage: train_odd_clips.py"""
 import json
 import math
@@ -59,7 +59,7 @@ def main():
         if len(losses) != 6 or not all(map(math.isfinite, losses)):
             sys.exit(f"the losses are {losses}")
         told = {pathlib.Path(json.loads(line)["source"]).name for line in (place / "results" / "errors.jsonl").read_text().splitlines()}
-        seen = told | {name for name in BAD if name in run.stderr}  # those of the validation set are only logged
+        seen = told | {name for name in BAD if name in run.stderr}  # bad files of the validation set are only logged
         if not told or seen != BAD:
             sys.exit(f"the ledger names {sorted(told)}, all together {sorted(seen)}, not {sorted(BAD)}: {run.stderr}")
         with Image.open(place / "results" / "sampled.0.gif") as sample:

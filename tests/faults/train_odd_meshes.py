@@ -1,7 +1,6 @@
-"""train_mesh_autoencoder, `preprocess tokens` and train_mesh_transformer on a folder of meshes that have nothing in common:
-non-manifold, a polygon soup, a single face, n-gons, and such as are none: empty, without faces, with NaN, with corners that do
-not exist, cut off, and one of a million faces. They work, in little memory, and the ledgers say what was left out and why.
-usage: train_odd_meshes.py"""
+"""train_mesh_autoencoder, `preprocess tokens` and train_mesh_transformer on meshes of every kind: non-manifold, a polygon
+soup, a single face, n-gons, and invalid files: empty, without faces, with NaN, with vertices that do not exist, truncated, and one
+of a million faces. They work, with little memory, and the ledgers say what was left out and why. usage: train_odd_meshes.py"""
 import json
 import math
 import os

@@ -1,5 +1,5 @@
-"""Whoever calls the programs wrongly gets one clear line and exit code 2; whoever meets a failure one
-line and 1; help teaches with examples."""
+"""Wrong use of a program gives one clear line and exit code 2; a failure gives one line and exit code 1; --help has
+examples."""
 import os
 import pathlib
 import sys
@@ -58,11 +58,11 @@ def main():
         (folder / "noise.jpg").write_bytes(os.urandom(500))
         one_line(inspect(folder / "noise.jpg"), 1, "noise.jpg")
 
-        # A cache of other options is not overwritten, and says what differs.
+        # A cache with other options is not overwritten; the message says what differs.
         must(preprocess("images", media, "--out", out, "--size", "32", "--quiet"))
         one_line(preprocess("images", media, "--out", out, "--size", "16", "--quiet"), 2, "32x32", "16x16", "--fresh")
         must(preprocess("images", media, "--out", out, "--size", "16", "--quiet", "--fresh"))
-        # A configuration file is a command line; what stands on the command line wins.
+        # Keys of a configuration file are flags; the command line overrides them.
         (folder / "good.toml").write_text(f'out = "{folder}/y.npy"\nsize = 24\nquiet = true\n[images]\nchannels = 1\n')
         must(preprocess("images", media, "--config", folder / "good.toml", "--size", "20"))
         import numpy

@@ -1,6 +1,7 @@
 // parity_check FIXTURE...: runs the model of each fixture and compares it with the results of
 // Python.
 #include "tests/parity/models.h"
+#include "tools/cli/command_line.h"
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/device/torch_api.h>
@@ -39,45 +40,43 @@ void check(const std::string& path, Report& report) {
 }  // namespace millrace
 
 int main(int argc, char** argv) {
-  CLI::App app("Compares models with the Python packages: losses, outputs and gradients.");
+  using namespace millrace;
+  CommandLine line("parity_check",
+                   "Compares models with the Python packages: losses, outputs and gradients.",
+                   "\nExamples:\n  parity_check tests/parity/fixtures/*.pt\n");
   std::vector<std::string> files;
-  millrace::Tolerance tolerance;
+  Tolerance tolerance;
   bool quiet = false;
   int threads = 1;
-  app.footer("\nExample:\n  parity_check tests/parity/fixtures/*.pt\n");
-  app.add_option("fixtures", files, "files made by the oracle scripts or by make_fixtures.py")
-      ->required();
-  app.add_option("--loss", tolerance.loss, "largest relative error of a loss")
-      ->capture_default_str();
-  app.add_option("--output", tolerance.output, "largest relative error of an output")
-      ->capture_default_str();
-  app.add_option("--gradient", tolerance.gradient, "largest relative error of a gradient")
-      ->capture_default_str();
-  app.add_option("--step", tolerance.step, "largest relative error after optimizer steps")
-      ->capture_default_str();
-  app.add_option("--zero", tolerance.zero,
-                 "fraction of the largest gradient below which a gradient counts as rounding error")
-      ->capture_default_str();
-  app.add_option("--threads", threads, "number of LibTorch's threads; fixtures are made with 1")
-      ->capture_default_str();
-  app.add_flag(
-      "--as-trained", tolerance.as_trained,
-      "run models as in training, not in the order of the Python package; compares all gradients "
-      "as one vector, and all parameters as one vector");
-  app.add_flag("--quiet", quiet, "print failures only");
-  CLI11_PARSE(app, argc, argv);
-  torch::set_num_threads(threads);
-  int passed = 0, failed = 0;
-  for (const std::string& file : files) {
-    millrace::Report report(std::filesystem::path(file).filename().string(), tolerance, !quiet);
-    try {
-      millrace::check(file, report);
-    } catch (const std::exception& error) {
-      report.failure(error.what());
+  const Options options = line.options();
+  options.add("fixtures", files, "fixtures made by the oracle scripts or by make_fixtures.py")
+      .required();
+  options.add("--loss", tolerance.loss, "maximum relative error of a loss");
+  options.add("--output", tolerance.output, "maximum relative error of an output");
+  options.add("--gradient", tolerance.gradient, "maximum relative error of a gradient");
+  options.add("--step", tolerance.step,
+              "maximum relative error of parameters after optimizer steps");
+  options.add("--zero", tolerance.zero,
+              "fraction of the largest gradient below which a gradient counts as zero");
+  options.add("--threads", threads, "number of LibTorch threads; fixtures are made with 1");
+  options.flag("--as-trained", tolerance.as_trained,
+               "run models as they train by default, not on the reference path: gradients and "
+               "parameters are compared as one vector each");
+  options.flag("--quiet", quiet, "print failures only, no passed comparisons");
+  return line.run(argc, argv, [&] {
+    torch::set_num_threads(threads);
+    int passed = 0, failed = 0;
+    for (const std::string& file : files) {
+      Report report(std::filesystem::path(file).filename().string(), tolerance, !quiet);
+      try {
+        check(file, report);
+      } catch (const std::exception& error) {
+        report.failure(error.what());
+      }
+      passed += report.passed();
+      failed += report.failed();
     }
-    passed += report.passed();
-    failed += report.failed();
-  }
-  std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+    std::printf("%d passed, %d failed\n", passed, failed);
+    return failed == 0 ? 0 : 1;
+  });
 }

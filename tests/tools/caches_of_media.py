@@ -1,6 +1,6 @@
-"""Every medium through preprocess into every kind of cache, and every cache opened by others: numpy
-(mapped), pyarrow (mapped), Hugging Face's datasets, polars and DuckDB. Every value is compared with what
-Pillow, ffmpeg, soundfile and trimesh decode."""
+"""Every medium through preprocess into every kind of cache, and every cache opened by other libraries: numpy
+(mapped), pyarrow (mapped), Hugging Face's datasets, polars and DuckDB. Every value is compared with the decoders
+of Pillow, ffmpeg, soundfile and trimesh."""
 import json
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""sample_digits, from end to end: GIFs opened by Pillow and arrays by numpy hold the same clips and texts, the same seed gives the same
-bytes, and a run that is killed leaves nothing under a final name that is not whole."""
+"""sample_digits, end to end: GIFs opened by Pillow and arrays by numpy hold the same clips and texts, the same seed gives the same
+bytes, and a killed run leaves no incomplete file under a final name."""
 import os
 import pathlib
 import re

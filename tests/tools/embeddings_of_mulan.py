@@ -1,5 +1,5 @@
-"""Sounds and texts through `preprocess tokens` with a MuLaN, and `search` in what it makes: the embeddings are those of the Python package,
-and what is found is what numpy finds. The model and its answers are in a fixture of tests/parity."""
+"""Sounds and texts through `preprocess tokens` with a MuLaN, and `search` in the result: the embeddings equal those of the Python
+package, and `search` finds the same rows as numpy. The model and the expected embeddings are in a fixture of tests/parity."""
 import json
 import os
 import pathlib

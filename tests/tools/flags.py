@@ -1,5 +1,5 @@
-"""What the flags of preprocess promise, each tried once: --split, --limit, --shard, --trace, --dump-graph,
---dry-run, --json, --config, --max-errors, --on-error, --compress, --fresh, --tokenizer, --table."""
+"""Every flag of preprocess once: --split, --limit, --shard, --trace, --dump-graph, --dry-run, --json, --config,
+--max-errors, --on-error, --compress, --fresh, --tokenizer, --table."""
 import gzip
 import json
 import pathlib

@@ -1,5 +1,5 @@
-"""generate, from end to end: sample meshes, two tiny models trained on them for a moment, and what they make. Files
-are opened by trimesh, the sheet by Pillow; the same seed makes the same bytes; wrong calls get one clear line."""
+"""generate, end to end: sample meshes, two tiny models trained on them for a moment, and generated meshes. Files
+are opened by trimesh, the sheet by Pillow; the same seed gives the same bytes; wrong calls get one clear line."""
 import os
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
-"""train_mulan on what it takes besides sounds and bytes, from end to end: spectrograms in an Arrow file, either way round, and texts by
-a file of merges, with which `preprocess tokens` and `search` then read texts too. usage: mulan_inputs.py"""
+"""train_mulan with its other inputs, end to end: spectrograms in an Arrow file, in both axis orders, and texts tokenized by a BPE
+merges file, which `preprocess tokens` and `search` then use too. usage: mulan_inputs.py"""
 import gzip
 import json
 import math

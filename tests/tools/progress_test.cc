@@ -1,12 +1,7 @@
-// The bar and the command line that all programs share.
+// The progress bar.
 #include "tools/cli/progress.h"
 
-#include "tests/reference.h"
-#include "tools/cli/command_line.h"
-
-#include <millrace/pipeline/base/error.h>
-#include <millrace/pipeline/base/log.h>
-
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -72,93 +67,6 @@ TEST(Progress, SaysTimesAndBytesAsPeopleDo) {
   EXPECT_EQ(in_time(3723), "1:02:03");
   EXPECT_EQ(in_bytes(812), "812 B");
   EXPECT_EQ(in_bytes(61.2e6), "61.2 MB");
-}
-
-struct Called {
-  int code = 0;
-  int number = 0;
-  bool flag = false;
-  std::vector<int> list;
-};
-
-Called call(
-    std::vector<std::string> arguments, const std::function<int()>& body = [] { return 0; }) {
-  Called called;
-  CommandLine line("program", "A program.", "\nExamples:\n  program --number 3\n");
-  line.app().add_option("--number", called.number);
-  line.app().add_option("--list", called.list);
-  line.app().add_flag("--flag", called.flag);
-  arguments.insert(arguments.begin(), "program");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  called.code = line.run(static_cast<int>(argv.size()), argv.data(), body);
-  return called;
-}
-
-TEST(CommandLine, ReadsConfigurationFilesAsFlags) {
-  TemporaryFolder folder;
-  std::string config = (folder / "run.toml").string();
-  std::ofstream(config) << "number = 7\nflag = true\nlist = [1, 2, 3]\n";
-  Called called = call({"--config", config});
-  EXPECT_EQ(called.code, 0);
-  EXPECT_EQ(called.number, 7);
-  EXPECT_TRUE(called.flag);
-  EXPECT_EQ(called.list, (std::vector<int>{1, 2, 3}));
-  EXPECT_EQ(call({"--number", "9", "--config=" + config}).number, 9) << "the command line wins";
-}
-
-TEST(CommandLine, WritesAConfigurationThatReadsBackToTheBit) {
-  TemporaryFolder folder;
-  struct Options {
-    double third = 1.0 / 3, tiny = 3e-45;
-    bool yes = true, no = false;
-    std::string text = "a \"quoted\" name";
-    std::vector<int> list{1, 2}, none{};
-    std::string empty{};
-  };
-  auto declare_all = [](CLI::App& app, Options& o) {
-    declare(app, "--third", o.third, "a number", "Numbers");
-    declare(app, "--tiny", o.tiny, "another", "Numbers");
-    declare(app, "--yes", o.yes, "", "Words");
-    declare(app, "--no", o.no, "", "Words");
-    declare(app, "--text", o.text, "", "Words");
-    declare(app, "--list", o.list, "", "Lists");
-    declare(app, "--none", o.none, "", "Lists");
-    declare(app, "--empty", o.empty, "", "Lists");
-  };
-  Options written{.yes = false, .no = true};
-  CLI::App writer;
-  declare_all(writer, written);
-  const std::string file = (folder / "run.toml").string();
-  std::ofstream(file) << CommandLine::toml(writer);
-  Options read{.third = 0, .tiny = 0, .text = "", .list = {}};
-  CommandLine line("program", "A program.", "");
-  declare_all(line.app(), read);
-  std::vector<std::string> arguments{"program", "--config", file};
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  ASSERT_EQ(line.run(3, argv.data(), [] { return 0; }), 0) << CommandLine::toml(writer);
-  EXPECT_EQ(read.third, written.third);
-  EXPECT_EQ(read.tiny, written.tiny);
-  EXPECT_FALSE(read.yes);
-  EXPECT_TRUE(read.no);
-  EXPECT_EQ(read.text, written.text);
-  EXPECT_EQ(read.list, written.list);
-  EXPECT_TRUE(read.none.empty());
-}
-
-TEST(CommandLine, EndsWithTheCodesThatScriptsKnow) {
-  EXPECT_EQ(call({}).code, 0);
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(call({"--nunber", "3"}).code, 2);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("did you mean --number?"),
-            std::string::npos);
-  testing::internal::CaptureStderr();
-  EXPECT_EQ(call({}, []() -> int { throw Error("wrong").kind(ErrorKind::usage); }).code, 2);
-  EXPECT_EQ(call({}, []() -> int { throw Error("failed").at("a.png"); }).code, 1);
-  EXPECT_EQ(call({}, []() -> int { throw std::bad_alloc(); }).code, 1);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("program: a.png: failed"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-"""preprocess tokens with trained models: the tokens are those that the Python packages make of the same
-weights and frames (fixtures/, made by tests/parity/python/make_token_fixtures.py); killed, sharded and resumed
-caches are the same byte for byte; files that are no such model get one clear line."""
+"""preprocess tokens with trained models: the tokens equal those of the Python packages for the same weights and frames
+(fixtures/, made by tests/parity/python/make_token_fixtures.py); killed, sharded and resumed caches are the same byte for byte;
+untrained models and files that are no model get one clear line."""
 import json
 import pathlib
 import signal
@@ -160,7 +160,26 @@ def wrong_files(folder, flags):
     one_line(preprocess("tokens", media, "--model", folder / "vqgan.pt", "--out", out), 2, "vqgan.pt", "takes pictures")
 
 
+def untrained_models(folder):
+    """Tokens of a model that was never trained mean nothing: one line and exit code 2."""
+    fixture = torch.load(FIXTURES / "tokens_nuwa_vae.pt", weights_only=True)
+    media = write_media(folder / "media", fixture["frames"])
+    trained = dict(fixture["checkpoint"], config=fixture["config"])
+    empty = dict(trained["model"], **{"vq._codebook.initted": torch.zeros(1)})
+    average = dict(trained["ema_model"], **{"ema_model.vq._codebook.initted": torch.zeros(1)})
+    files = {"codebook.pt": (dict(trained, model=empty), "model", "codebook was never initialised"),
+             "average.pt": (dict(trained, ema_model=average), "ema", "codebook was never initialised"),
+             "step0.pt": (dict(trained, step=0, loader={"seed": 42}), "model", "checkpoint of step 0")}
+    for name, (state, weights, words) in files.items():
+        torch.save(state, folder / name)
+        one_line(preprocess("tokens", media, "--model", folder / name, "--weights", weights, "--size", fixture["frames"].shape[2],
+                            "--frames", 5, "--out", folder / "x.npy"), 2, name, words, "train")
+        check(not (folder / "x.npy").exists(), f"{name}: a cache was written")
+
+
 def main():
+    with temporary() as folder:
+        untrained_models(pathlib.Path(folder))
     clips = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     for name, dtype in (("vqgan", "uint8"), ("nuwa_vae", "uint8"), ("video_fsq", "uint8"), ("video_lfq", "uint16")):
         with temporary() as folder:

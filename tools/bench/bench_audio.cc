@@ -35,10 +35,10 @@ BenchFiles::Load window_loader() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures how fast windows of audio files become batches.");
-  app.footer("Example:\n  bench_audio sounds --workers 2 --passes 4");
+  CommandLine line("bench_audio", "Measures how fast windows of audio files become batches.",
+                   "\nExamples:\n  bench_audio sounds --workers 2 --passes 4\n");
   BenchOptions options;
-  return bench_main(app, options, argc, argv, [&] {
+  return bench_main(line, options, argc, argv, [&] {
     measure_files({.workload = "audio", .note = "sample-accurate seek + swresample"}, options, 32,
                   {{.name = "sound", .dtype = DType::float32, .shape = {window}}}, window_loader);
   });

@@ -31,12 +31,15 @@ BenchFiles::Load clip_loader() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures how fast clips or animated GIFs become batches of [4, 3, 17, 128, 128].");
-  app.footer("\nExamples:\n  bench_clips clips --passes 4\n  bench_clips --gifs animations\n");
+  CommandLine line(
+      "bench_clips",
+      "Measures how fast clips or animated GIFs become batches of [4, 3, 17, 128, "
+      "128].",
+      "\nExamples:\n  bench_clips clips --passes 4\n  bench_clips --gifs animations\n");
   BenchOptions options;
   bool gifs = false;
-  app.add_flag("--gifs", gifs, "the files are GIFs");
-  return bench_main(app, options, argc, argv, [&] {
+  line.options().flag("--gifs", gifs, "read the files as animated GIFs");
+  return bench_main(line, options, argc, argv, [&] {
     measure_files({.workload = gifs ? "gifs" : "clips", .note = "one decoding thread each"},
                   options, 4,
                   {{.name = "video", .dtype = DType::uint8, .shape = {3, 17, 128, 128}}},

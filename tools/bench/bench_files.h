@@ -1,7 +1,8 @@
-// What the programs that measure decoding share: a list of files, one reader per worker, one main.
+// What the decoding benchmarks share: a list of files, one reader per worker, one main function.
 #pragma once
 
 #include "tools/bench/bench_measure.h"
+#include "tools/cli/command_line.h"
 
 #include <millrace/pipeline/loader/loader.h>
 
@@ -14,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ inline std::vector<std::string> files_of(const BenchOptions& options) {
   return kept;
 }
 
-// The whole file, into memory that is used again: one call for the size and one for the bytes.
+// Reads the whole file into a reused buffer: one call for the size, one for the bytes.
 inline Status read_file(const std::string& path, std::vector<std::byte>& bytes) {
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return Error("cannot open").at(path);
@@ -64,8 +64,8 @@ inline Status read_file(const std::string& path, std::vector<std::byte>& bytes) 
   return have == bytes.size() ? Status() : Error("cannot read").at(path);
 }
 
-// A data set of files. `make_loader` gives what fills a sample from a path, once for every worker,
-// so that decoder state is reused from file to file.
+// A data set of files. `make_loader` is called once per worker and returns the function that fills
+// a sample from a path, so that decoder state is reused from file to file.
 class BenchFiles : public Dataset {
  public:
   using Load = std::function<Status(const std::string&, const LoadContext&, Sample&)>;
@@ -91,7 +91,7 @@ class BenchFiles : public Dataset {
   std::vector<Load> loads_;
 };
 
-// Shuffled batches of the files, measured; a file that cannot be read ends the run.
+// Measures shuffled batches of the files; an unreadable file ends the run.
 inline void measure_files(Measurement what, const BenchOptions& options, std::int64_t batch_size,
                           const Schema& schema, const std::function<BenchFiles::Load()>& loads) {
   auto files = std::make_shared<BenchFiles>(files_of(options), schema, options.workers, loads);
@@ -106,31 +106,20 @@ inline void measure_files(Measurement what, const BenchOptions& options, std::in
   measure(what, loader, [&](const Batch& batch) { rows += batch.size(); });
 }
 
-inline int bench_main(CLI::App& app, BenchOptions& options, int argc, char** argv,
+// Adds the options that all of these programs share, parses, and runs the measurement.
+inline int bench_main(CommandLine& line, BenchOptions& values, int argc, char** argv,
                       const std::function<void()>& run) {
-  app.add_option("source", options.source, "a folder, or a file with one path a line")
-      ->required()
-      ->check(CLI::ExistingPath);
-  app.add_option("--workers", options.workers)->check(CLI::Range(1, 256))->capture_default_str();
-  app.add_option("--passes", options.passes, "timed passes over the files")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--stride", options.stride, "take every n-th file")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
+  const Options options = line.options();
+  options.add("source", values.source, "folder with the files, or a file with one path per line")
+      .required()
+      .existing_path();
+  options.add("--workers", values.workers, "number of loading threads").range(1, 256);
+  options.add("--passes", values.passes, "number of timed passes over the files").positive();
+  options.add("--stride", values.stride, "take every n-th file of the folder").positive();
+  return line.run(argc, argv, [&] {
     run();
     return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", std::filesystem::path(argv[0]).filename().c_str(),
-                 error.what());
-    return 1;
-  }
+  });
 }
 
 }  // namespace millrace

@@ -26,15 +26,16 @@ BenchFiles::Load image_loader(std::int64_t size, bool fast) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures how fast image files become batches of [32, 3, 256, 256].");
-  app.footer("\nExamples:\n  bench_images photos\n  bench_images photos --fast --stride 2\n");
+  CommandLine line("bench_images",
+                   "Measures how fast image files become batches of [32, 3, 256, 256].",
+                   "\nExamples:\n  bench_images photos\n  bench_images photos --fast --stride 2\n");
   BenchOptions options;
   std::int64_t size = 256, batch_size = 32;
   bool fast = false;
-  app.add_flag("--fast", fast, "scaled JPEG decoding");
-  app.add_option("--size", size)->capture_default_str();
-  app.add_option("--batch-size", batch_size)->capture_default_str();
-  return bench_main(app, options, argc, argv, [&] {
+  line.options().flag("--fast", fast, "decode large JPEGs at reduced size");
+  line.options().add("--size", size, "height and width of a picture, in pixels");
+  line.options().add("--batch-size", batch_size, "number of pictures in a batch");
+  return bench_main(line, options, argc, argv, [&] {
     measure_files({.workload = "images", .peer = fast ? "millrace fast" : "millrace"}, options,
                   batch_size, {{.name = "image", .dtype = DType::uint8, .shape = {3, size, size}}},
                   [=] { return image_loader(size, fast); });

@@ -1,18 +1,17 @@
-// How long a folder of many files keeps a trainer waiting before its first batch, and how much
-// memory the list takes. Prints one JSON line.
+// Measures the time from a folder of many files to the first batch, and the memory of the file
+// list. Prints one JSON line.
 #include "tools/bench/bench_measure.h"
+#include "tools/cli/command_line.h"
 
 #include <millrace/datasets/folders/image_folder.h>
 #include <millrace/decoders/image/image_write.h>
-
-#include <CLI/CLI.hpp>
 
 namespace {
 
 using namespace millrace;
 namespace fs = std::filesystem;
 
-// Tiny pictures of their own, spread over folders.
+// Creates tiny pictures, spread over subfolders.
 void make_files(const fs::path& root, std::int64_t count, std::int64_t per_folder) {
   Array pixel = Array::empty(DType::uint8, {1, 1, 3});
   for (std::uint8_t& value : pixel.as<std::uint8_t>()) value = 128;
@@ -57,8 +56,9 @@ void run(const fs::path& folder, const FileListOptions& files) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures how long it takes to list a folder of pictures and load a first batch.");
-  app.footer(
+  CommandLine line(
+      "bench_listing",
+      "Measures how long it takes to list a folder of pictures and load a first batch.",
       "\nExamples:\n  bench_listing many --make 1000000     # makes the files first\n"
       "  bench_listing many --index never      # reads the folders\n"
       "  bench_listing many                    # from the index, if there is one\n");
@@ -66,14 +66,16 @@ int main(int argc, char** argv) {
   std::int64_t make = 0, per_folder = 1000;
   std::string index = "automatic";
   FileListOptions files;
-  app.add_option("folder", folder)->required();
-  app.add_option("--make", make, "make this many files and stop");
-  app.add_option("--per-folder", per_folder)->capture_default_str();
-  app.add_option("--index", index)->check(CLI::IsMember({"automatic", "always", "never"}));
-  app.add_option("--index-path", files.index_path, "where the index is");
-  app.add_flag("--check-files", files.check_files, "look at every file's size and time");
-  CLI11_PARSE(app, argc, argv);
-  try {
+  const Options options = line.options();
+  options.add("folder", folder, "folder with the pictures to list").required();
+  options.add("--make", make, "number of pictures to create in the folder, without a measurement")
+      .default_text("");
+  options.add("--per-folder", per_folder, "number of pictures per subfolder with --make");
+  options.add("--index", index, "use of the folder's index: automatic, always or never")
+      .one_of({"automatic", "always", "never"});
+  options.add("--index-path", files.index_path, "path of the index; default: in the folder");
+  options.flag("--check-files", files.check_files, "compare size and time of every file");
+  return line.run(argc, argv, [&] {
     files.index = index == "never"    ? FileListOptions::Index::never
                   : index == "always" ? FileListOptions::Index::always
                                       : FileListOptions::Index::automatic;
@@ -82,9 +84,6 @@ int main(int argc, char** argv) {
     } else {
       run(folder, files);
     }
-  } catch (const std::exception& error) {
-    std::cerr << "bench_listing: " << error.what() << "\n";
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

@@ -1,4 +1,6 @@
 // Runs a loader over generated pictures and tells how fast it was and where the time went.
+#include "tools/cli/command_line.h"
+
 #include <millrace/datasets/compose/generated.h>
 #include <millrace/pipeline/base/log.h>
 #include <millrace/pipeline/loader/loader.h>
@@ -10,14 +12,13 @@
 #include <string>
 #include <thread>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace {
 
 using namespace millrace;
 
-struct Options {
+struct BenchLoaderOptions {
   GeneratedOptions data{.count = 20'000};
   LoaderOptions loader{.batch_size = 32, .shuffle = true};
   std::vector<std::int64_t> shape{128, 128, 3};
@@ -38,32 +39,25 @@ Examples:
   bench_loader --json                            # one line for scripts
 )";
 
-void declare(CLI::App& app, Options& o) {
-  app.footer(examples);
-  app.set_config("--config", "", "read options from a TOML file; its keys are the flags");
-  app.add_option("--samples", o.data.count, "pictures in an epoch")->capture_default_str();
-  app.add_option("--shape", o.shape, "height width channels")
-      ->expected(1, 4)
-      ->capture_default_str();
-  app.add_option("--work-us", o.data.work_us, "time to spend on each picture, in microseconds")
-      ->capture_default_str();
-  app.add_option("--bad-fraction", o.data.bad_fraction, "share of pictures that cannot be loaded")
-      ->capture_default_str();
-  app.add_option("--batch-size", o.loader.batch_size)->capture_default_str();
-  app.add_option("--prefetch", o.loader.prefetch, "batches prepared ahead")->capture_default_str();
-  app.add_option("--threads", o.loader.threads, "0: one per core")->capture_default_str();
-  app.add_option("--seed", o.loader.seed)->capture_default_str();
-  app.add_option("--epochs", o.epochs)->capture_default_str();
-  app.add_option("--step-us", o.step_us, "time the trainer spends on each batch")
-      ->capture_default_str();
-  app.add_option("--max-bytes", o.loader.max_bytes, "refuse to need more memory; 0: no limit")
-      ->capture_default_str();
-  app.add_flag("--to-float", o.to_float, "convert to float [0,1], channels first");
-  app.add_flag("--gpu", o.gpu, "send batches to the GPU if there is one");
-  app.add_option("--errors", o.errors, "record bad samples in this file");
-  app.add_option("--trace", o.trace, "write what each worker did as Chrome trace events");
-  app.add_option("--dump-graph", o.graph, "write a slot's task graph in Graphviz' DOT");
-  app.add_flag("--json", o.json, "print the result as one JSON object");
+void declare(const Options& options, BenchLoaderOptions& o) {
+  options.add("--samples", o.data.count, "number of pictures in an epoch");
+  options.add("--shape", o.shape, "shape of a picture: height, width and channels").expected(1, 4);
+  options.add("--work-us", o.data.work_us, "time to spend on each picture, in microseconds");
+  options.add("--bad-fraction", o.data.bad_fraction, "fraction of pictures that cannot be loaded");
+  options.add("--batch-size", o.loader.batch_size, "number of pictures in a batch");
+  options.add("--prefetch", o.loader.prefetch, "number of batches to load ahead");
+  options.add("--threads", o.loader.threads, "number of loading threads; 0: one per core");
+  options.add("--seed", o.loader.seed, "random seed of the pictures' order");
+  options.add("--epochs", o.epochs, "number of passes over the pictures");
+  options.add("--step-us", o.step_us, "time the trainer spends on each batch, in microseconds");
+  options.add("--max-bytes", o.loader.max_bytes,
+              "maximum memory of the loader, in bytes; 0: no limit");
+  options.flag("--to-float", o.to_float, "convert pictures to float in [0, 1], channels first");
+  options.flag("--gpu", o.gpu, "copy batches to the GPU if there is one");
+  options.add("--errors", o.errors, "file that records bad samples, as JSON lines");
+  options.add("--trace", o.trace, "file for the work of each thread, as Chrome trace events");
+  options.add("--dump-graph", o.graph, "file for a slot's task graph, in Graphviz DOT");
+  options.flag("--json", o.json, "print the result as one JSON object");
 }
 
 nlohmann::json to_json(const LoaderStats& s) {
@@ -88,7 +82,7 @@ nlohmann::json to_json(const LoaderStats& s) {
   return result;
 }
 
-void run(Options& o) {
+void run(BenchLoaderOptions& o) {
   o.data.shape = Shape(o.shape);
   if (o.to_float) o.loader.to_float = {{"image", ToFloat::unit()}};
   if (o.gpu) o.loader.device = find_device();
@@ -113,25 +107,14 @@ void run(Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(
-      "Runs a loader over generated pictures and tells how fast it was and where the time "
-      "went.");
-  Options options;
-  declare(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    int code = app.exit(error);
-    return code == 0 ? 0 : 2;
-  }
-  try {
+  CommandLine line("bench_loader",
+                   "Runs a loader over generated pictures and prints its speed and where the time "
+                   "went.",
+                   examples);
+  BenchLoaderOptions options;
+  declare(line.options(), options);
+  return line.run(argc, argv, [&] {
     run(options);
     return 0;
-  } catch (const Error& error) {
-    std::fprintf(stderr, "bench_loader: %s\n", error.what());
-    return error.kind() == ErrorKind::usage ? 2 : 1;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_loader: %s\n", error.what());
-    return 1;
-  }
+  });
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <millrace/pipeline/loader/loader.h>
+#include <millrace/version.h>
 
 #include <chrono>
 #include <cstdint>
@@ -19,7 +20,8 @@
 namespace millrace {
 
 struct Measurement {
-  std::string workload, peer = "millrace", version = "millrace 0.1.0", note = {};
+  std::string workload, peer = "millrace", note = {};
+  std::string version = std::string("millrace ") + millrace::version;
   int workers = 0;
   std::int64_t files = 0;
   std::int64_t passes = 2;  // timed passes over the data set
@@ -34,7 +36,7 @@ inline double process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Busy seconds of the whole machine: what others took is this minus ours.
+// Busy seconds of the whole machine; minus ours, it is what other processes used.
 inline double machine_busy_seconds() {
   std::ifstream stat("/proc/stat");
   std::string label;
@@ -46,14 +48,15 @@ inline double machine_busy_seconds() {
   return busy / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-// Largest of a process so far, in MB, from the kernel's own account.
+// Peak resident memory of the process so far, in MB.
 inline double peak_rss_mb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
 }
 
-// `consume` sees every batch, as a trainer would. Without `warm_up` the first pass is timed too.
+// Calls `consume` with every batch, as a trainer would. Without `warm_up` the first pass is timed
+// too.
 inline void measure(const Measurement& what, Loader& loader,
                     const std::function<void(const Batch&)>& consume, bool warm_up = true) {
   using Clock = std::chrono::steady_clock;

@@ -57,7 +57,7 @@ Mesh large_mesh(std::int64_t faces) {
   return mesh;
 }
 
-// How long each part takes, and how much memory all of it.
+// Measures the time of each step, and the peak memory.
 void run_large(std::int64_t faces) {
   using Clock = std::chrono::steady_clock;
   Mesh mesh = large_mesh(faces);
@@ -85,19 +85,21 @@ void run_large(std::int64_t faces) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures how fast mesh files become arrays of vertices and faces.");
-  app.footer(
-      "\nExamples:\n  bench_meshes models --workers 2 --passes 2\n"
-      "  bench_meshes . --large 1000000\n"
-      "  bench_meshes models --tidy     # cleaned, scaled and sorted for MeshGPT\n");
+  CommandLine line("bench_meshes",
+                   "Measures how fast mesh files become arrays of vertices and faces.",
+                   "\nExamples:\n  bench_meshes models --workers 2 --passes 2\n"
+                   "  bench_meshes . --large 1000000\n"
+                   "  bench_meshes models --tidy     # cleaned, scaled and sorted for MeshGPT\n");
   BenchOptions options;
   bool tidy = false;
   std::int64_t faces = 0;
-  app.add_flag("--tidy", tidy, "clean, scale and sort too");
-  app.add_option("--large", faces, "instead of the files, one mesh of this many faces");
-  return bench_main(app, options, argc, argv, [&] {
+  line.options().flag("--tidy", tidy, "clean, scale and sort the meshes too");
+  line.options()
+      .add("--large", faces, "number of faces of one generated mesh to read instead of the files")
+      .default_text("");
+  return bench_main(line, options, argc, argv, [&] {
     if (faces > 0) return run_large(faces);
-    // What the peers do and no more, unless asked: triangles in the file's order.
+    // Without --tidy, only what the peers do: triangles in the order of the file.
     const MeshOptions plain{.merge_vertices = tidy,
                             .drop_degenerate_faces = tidy,
                             .drop_duplicate_faces = tidy,

@@ -1,6 +1,7 @@
 // Random rows of a token file, int64 [200000, 1024], as batches of 64 through the loader. Writes
 // the .npy and .arrow files it needs once, from a raw file or from nothing. Prints one JSON line.
 #include "bench_measure.h"
+#include "tools/cli/command_line.h"
 
 #include <millrace/datasets/arrays/memmap.h>
 #include <millrace/datasets/arrow/arrow_dataset.h>
@@ -13,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using namespace millrace;
 
-struct Options {
+struct BenchTokensOptions {
   std::string file, from, access = "normal";
   int workers = 2;
   int prefetch = 4;
@@ -29,11 +29,11 @@ struct Options {
   bool cold = false;
 };
 
-Field token_field(const Options& o) {
+Field token_field(const BenchTokensOptions& o) {
   return {.name = "tokens", .dtype = DType::int64, .shape = {o.length}};
 }
 
-void write_file(const Options& o) {
+void write_file(const BenchTokensOptions& o) {
   Schema schema{token_field(o)};
   std::optional<RawMemmap> raw;
   if (!o.from.empty()) raw.emplace(o.from, token_field(o), o.rows);
@@ -63,7 +63,7 @@ void make_cold(const std::string& path) {
   ::close(file);
 }
 
-void run(const Options& o) {
+void run(const BenchTokensOptions& o) {
   if (!std::filesystem::exists(o.file)) write_file(o);
   if (o.cold) make_cold(o.file);
   Access access = o.access == "random"       ? Access::random
@@ -94,35 +94,28 @@ void run(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures how fast random rows of a token file become batches.");
-  app.footer(
-      "Examples:\n  bench_tokens tokens.npy --from tokens.bin\n"
-      "  bench_tokens tokens.arrow --cold --access random");
-  Options options;
-  app.add_option("file", options.file, ".npy, .arrow or .bin; written first if it is not there")
-      ->required();
-  app.add_option("--from", options.from, "raw int64 rows to write it from")
-      ->check(CLI::ExistingFile);
-  app.add_option("--rows", options.rows)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--length", options.length)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--batch", options.batch)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--workers", options.workers)->check(CLI::Range(1, 256))->capture_default_str();
-  app.add_option("--prefetch", options.prefetch)->check(CLI::Range(1, 64))->capture_default_str();
-  app.add_option("--passes", options.passes)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--access", options.access)
-      ->check(CLI::IsMember({"normal", "random", "sequential"}))
-      ->capture_default_str();
-  app.add_flag("--cold", options.cold, "drop the file from the page cache and time the first pass");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  try {
-    run(options);
+  CommandLine line("bench_tokens", "Measures how fast random rows of a token file become batches.",
+                   "\nExamples:\n  bench_tokens tokens.npy --from tokens.bin\n"
+                   "  bench_tokens tokens.arrow --cold --access random\n");
+  BenchTokensOptions values;
+  const Options options = line.options();
+  options.add("file", values.file, "token file: .npy, .arrow or .bin; written first if missing")
+      .required();
+  options.add("--from", values.from, "file of raw int64 rows to write the token file from")
+      .existing_file();
+  options.add("--rows", values.rows, "number of rows of the token file").positive();
+  options.add("--length", values.length, "number of tokens of a row").positive();
+  options.add("--batch", values.batch, "number of rows in a batch").positive();
+  options.add("--workers", values.workers, "number of loading threads").range(1, 256);
+  options.add("--prefetch", values.prefetch, "number of batches to load ahead").range(1, 64);
+  options.add("--passes", values.passes, "number of timed passes over the file").positive();
+  options
+      .add("--access", values.access,
+           "access pattern announced to the kernel: normal, random or sequential")
+      .one_of({"normal", "random", "sequential"});
+  options.flag("--cold", values.cold, "drop the file from the page cache and time the first pass");
+  return line.run(argc, argv, [&] {
+    run(values);
     return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "bench_tokens: %s\n", error.what());
-    return 1;
-  }
+  });
 }

@@ -8,7 +8,7 @@
 
 namespace millrace {
 
-void* open_beside_program(const std::string& name) {
+void* open_library(const std::string& name) {
   std::error_code ignored;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const auto& place : {folder / ".." / "lib" / name, folder / name}) {
@@ -20,7 +20,7 @@ void* open_beside_program(const std::string& name) {
   return nullptr;
 }
 
-void* function_of(void* library, const std::string& name) {
+void* find_function(void* library, const std::string& name) {
   void* function = dlsym(library, name.c_str());
   if (function == nullptr) {
     throw Error("a library of another version is installed: it has no " + name)

@@ -1,16 +1,19 @@
-// Libraries of ours that a program opens when it needs them, so that it starts without what they
-// link: LibTorch alone takes a third of a second.
+// Opens Millrace's own shared libraries at run time. Programs start without what these link:
+// loading LibTorch alone takes a third of a second.
+//
+//   void* library = open_library("libmillrace_trainers.so");
+//   auto* entry = reinterpret_cast<int (*)()>(find_function(library, "millrace_train"));
 #pragma once
 
 #include <string>
 
 namespace millrace {
 
-// Opens a library that stands where the build and the installation put it: in ../lib or beside the
-// program. Null if it is not there; an Error of kind usage if it cannot be opened.
-void* open_beside_program(const std::string& name);
+// Looks in ../lib and in the folder of the program, where build and installation put libraries.
+// Returns null if there is no such file; throws an Error of kind usage if it cannot be opened.
+void* open_library(const std::string& name);
 
-// A function of it; an Error if it has none of that name.
-void* function_of(void* library, const std::string& name);
+// Returns the address of the function `name`; throws an Error if the library has none.
+void* find_function(void* library, const std::string& name);
 
 }  // namespace millrace

@@ -6,7 +6,7 @@
 
 namespace millrace {
 
-void keep_freed_memory() {
+void tune_malloc() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 0x7fffffff);

@@ -1,11 +1,11 @@
-// What a program that trains does with memory that it has freed.
+// Tunes malloc so that freed tensor memory is reused instead of returned to the kernel.
 #pragma once
 
 namespace millrace {
 
-// Keeps freed memory for the next allocation. A step frees tensors of many megabytes and asks for
-// as many again; given back to the kernel in between they must be cleared and mapped anew every
-// time, which takes up to a tenth of a step.
-void keep_freed_memory();
+// Call once, before the first step. A training step frees tensors of many megabytes and allocates
+// the same amount again. If the memory goes back to the kernel in between, its pages are mapped and
+// cleared every time, which takes up to a tenth of a step. Does nothing without glibc.
+void tune_malloc();
 
 }  // namespace millrace

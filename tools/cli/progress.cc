@@ -45,7 +45,7 @@ Progress::Progress(ProgressOptions options)
       drawn_(started_) {
   marks_.push_back({started_, 0, 0});
   if (options_.quiet || !terminal_) return;
-  // A line of the log takes the bar's place; the bar is drawn again below it.
+  // A log line overwrites the bar; the bar is drawn again below it.
   set_log_sink([this](LogLevel level, const std::string& text) {
     std::lock_guard lock(mutex_);
     fmt::print(options_.to, "\r\033[K{}: {}\n", name_of(level), text);

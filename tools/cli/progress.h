@@ -1,5 +1,5 @@
-// Where a long job stands: a bar that is redrawn on a terminal, a plain line every few seconds
-// elsewhere. On stderr, as all messages are; log lines appear above the bar.
+// Shows the progress of a long job on stderr: a bar that is redrawn on a terminal, a plain line
+// every few seconds elsewhere. Log lines appear above the bar.
 //
 //   Progress progress({.what = "images", .total = 500});
 //   while (work()) progress.update({.items = done, .bytes = read, .errors = bad});
@@ -20,7 +20,7 @@ namespace millrace {
 struct ProgressOptions {
   std::string what = "items";
   std::int64_t total = -1;  // -1: unknown
-  std::int64_t done = 0;    // before this run began: counts for the bar, not for the rate
+  std::int64_t done = 0;    // items of an earlier run: count for the bar, not for the rate
   std::string unit = "items";
   bool files = true;   // bytes and errors are shown
   bool quiet = false;  // draws nothing
@@ -42,12 +42,12 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Cheap: most calls draw nothing. From one thread; log lines may come from any.
+  // Cheap: most calls draw nothing. Call from one thread; log lines may come from any thread.
   void update(const State& state);
-  // Takes the bar away, so that what is printed next starts on a clean line.
+  // Removes the bar, so that the next output starts on a clean line.
   void finish();
 
-  // The line as it would be drawn in so many columns, for tests.
+  // The line as drawn on a terminal of this width, for tests.
   std::string line(const State& state, int columns) const;
 
  private:
@@ -62,7 +62,7 @@ class Progress {
   bool terminal_;
   mutable std::mutex mutex_;
   State state_;
-  std::deque<Mark> marks_;  // of the last seconds: the rate that is shown
+  std::deque<Mark> marks_;  // of the last seconds, for the rate
   Clock::time_point started_, drawn_;
   bool shown_ = false, finished_ = false;
 };

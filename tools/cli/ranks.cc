@@ -1,4 +1,4 @@
-// Finds out which rank this is, and opens the library that talks to the others.
+// Finds the rank of this process from the environment, and opens the library for the rank store.
 #include "tools/cli/dynamic_library.h"
 
 #include <millrace/pipeline/base/error.h>
@@ -41,8 +41,8 @@ int number(const char* name, int low, int high) {
 void* open_module() {
   static void* module = nullptr;
   if (module != nullptr) return module;
-  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // a lost store is told in one line, by us
-  module = open_beside_program("libmillrace_ranks.so");
+  setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);  // we report a lost store ourselves, in one line
+  module = open_library("libmillrace_ranks.so");
   if (module != nullptr) return module;
   refuse(
       "this build cannot share work between ranks (MILLRACE_TRAINING was off); use --shard i/n and "
@@ -77,7 +77,7 @@ std::optional<Ranks> ranks_of_srun() {
   if (ranks.address.empty()) refuse("SLURM_STEP_NODELIST is empty, and MASTER_ADDR is not set");
   const std::string job(variable("SLURM_JOB_ID")), step(variable("SLURM_STEP_ID"));
   ranks.scope = job + "." + step;
-  // Jobs that share a machine must not meet at one port.
+  // Jobs that share a machine must not use the same port.
   const auto spread =
       std::strtoul(job.c_str(), nullptr, 10) * 7 + std::strtoul(step.c_str(), nullptr, 10);
   ranks.port = variable("MASTER_PORT").empty() ? static_cast<int>(20'000 + spread % 12'000)
@@ -138,7 +138,7 @@ void prepare_rank_store() {
 std::unique_ptr<RankStore> open_rank_store(const Ranks& ranks) {
   void* module = open_module();
   using Open = RankStore* (*)(const Ranks*, std::string*);
-  auto open = reinterpret_cast<Open>(function_of(module, "millrace_open_rank_store"));
+  auto open = reinterpret_cast<Open>(find_function(module, "millrace_open_rank_store"));
   std::string error;
   std::unique_ptr<RankStore> store(open(&ranks, &error));
   if (store == nullptr) {

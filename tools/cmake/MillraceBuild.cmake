@@ -111,6 +111,9 @@ foreach(room pipeline decoders datasets training)
   file(CREATE_LINK "${PROJECT_SOURCE_DIR}/${room}/${room}.h" "${MILLRACE_INCLUDE_DIR}/millrace/${room}.h" SYMBOLIC)
 endforeach()
 
+# <millrace/version.h>: the version stands in project() and nowhere else.
+configure_file("${CMAKE_CURRENT_LIST_DIR}/version.h.in" "${MILLRACE_INCLUDE_DIR}/millrace/version.h" @ONLY)
+
 # millrace_library(pipeline): the library of one room, known to others as Millrace::pipeline. Its files
 # are listed once, folder by folder:
 #

@@ -1,4 +1,4 @@
-// Makes things with trained models: meshes out of nothing or out of texts, and reconstructions.
+// Generates with trained models: meshes, with or without a text, and reconstructions.
 #include "tools/cli/command_line.h"
 #include "tools/generate/generate_options.h"
 #include "tools/train/train_options.h"
@@ -12,65 +12,66 @@ Examples:
   generate --model checkpoints/mesh-transformer.ckpt.9.pt --out made --text "a chair" "a round table" --cond-scale 3
   generate --model checkpoints/mesh-transformer.ckpt.9.pt --out made --meshes chairs/    # real | reconstructed | made
   generate --model checkpoints/mesh-autoencoder.ckpt.9.pt --out made --meshes chairs/    # real | reconstructed
-What the model is, its file tells. Pictures of all of it are in OUT/sheet.png.
+The kind of model is read from its file. OUT/sheet.png shows pictures of all results.
 )";
 
-void add_options(CLI::App& app, GenerateOptions& o) {
-  app.add_option("--model", o.model,
-                 "a checkpoint of train_mesh_transformer or "
-                 "train_mesh_autoencoder, or weights of either from Python")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--out", o.out, "the folder to write to")->required()->type_name("FOLDER");
-  app.add_option("--model-config", o.model_config,
-                 "the model's arguments (TOML, JSON), where its file does not have them")
-      ->type_name("FILE");
-  app.add_option("--weights", o.weights, "ema or model; else the moving average if there is one")
-      ->check(CLI::IsMember({"ema", "model"}));
-  const auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "What");
-  };
-  app.add_option("--text", o.texts, "what to show; several: that many, or more by --count")
-      ->group("What");
-  app.add_option("--text-embeds", o.text_embeds,
-                 "the same as a text encoder has it: .npy, float32 [n, words, channels]")
-      ->type_name("FILE")
-      ->group("What");
-  app.add_option("--meshes", o.meshes, "a folder of meshes, or a cache: to be reconstructed")
-      ->type_name("FOLDER")
-      ->group("What");
-  add("--count", o.count, "how many; 0: one for each text, or 8, or all --meshes");
-  add("--max-faces", o.max_faces, "of a mesh; 0: as many as the model can");
-  const auto how = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "How");
-  };
-  how("--temperature", o.temperature, "0: always the likeliest");
-  how("--cond-scale", o.cond_scale, "above 1: more of what the text makes likelier");
-  how("--top-k", o.top_k, "draw from this share of all codes (below 1), or from so many; 0: all");
-  how("--top-p", o.top_p, "instead: from the likeliest, until they have this much; 0: not");
-  how("--batch-size", o.batch_size, "how many at once");
-  how("--seed", o.seed, "the same seed and options make the same");
-  how("--threads", o.threads, "of LibTorch; 0: its own choice");
-  app.add_option("--format", o.format, "of the files: obj or ply")
-      ->check(CLI::IsMember({"obj", "ply"}))
-      ->capture_default_str();
-  app.add_option("--side", o.side, "of each picture in the sheet, in pixels")
-      ->check(CLI::Range(16, 2048))
-      ->capture_default_str();
-  app.add_flag("--json", o.json, "print the result as one JSON object");
-  app.add_flag("--quiet", o.quiet, "say nothing but the result");
+void add_options(const Options& options, GenerateOptions& o) {
+  options
+      .add("--model", o.model,
+           "checkpoint of train_mesh_transformer or train_mesh_autoencoder, or weights of "
+           "either from Python")
+      .required()
+      .type_name("FILE");
+  options.add("--out", o.out, "folder to write to; created if missing")
+      .required()
+      .type_name("FOLDER");
+  options
+      .add("--model-config", o.model_config,
+           "arguments of the model as TOML or JSON, if its file does not have them")
+      .type_name("FILE");
+  options
+      .add("--weights", o.weights,
+           "weights of a checkpoint to use: ema or model; default: the moving average if there "
+           "is one")
+      .one_of({"ema", "model"});
+  Options what = options.group("What");
+  what.add("--text", o.texts, "one or more texts to generate meshes of; --count repeats them");
+  what.add("--text-embeds", o.text_embeds,
+           "text embeddings instead of --text: .npy, float32 [n, words, channels]")
+      .type_name("FILE");
+  what.add("--meshes", o.meshes, "folder or cache of meshes to reconstruct").type_name("FOLDER");
+  what.add("--count", o.count,
+           "number of meshes to generate; 0: one for each text, or 8, or all of --meshes");
+  what.add("--max-faces", o.max_faces,
+           "maximum number of faces of a mesh; 0: as many as the model allows");
+  Options how = options.group("How");
+  how.add("--temperature", o.temperature, "sampling temperature; 0: always the likeliest code");
+  how.add("--cond-scale", o.cond_scale,
+          "scale of classifier-free guidance by the text; 1: no guidance");
+  how.add("--top-k", o.top_k,
+          "sample from the k likeliest codes: a number, or below 1 a fraction of all; 0: all");
+  how.add("--top-p", o.top_p,
+          "sample from the likeliest codes up to this total probability, instead of --top-k; 0: "
+          "off");
+  how.add("--batch-size", o.batch_size, "number of meshes generated at once");
+  how.add("--seed", o.seed, "random seed; the same seed and options give the same meshes");
+  how.add("--threads", o.threads, "number of LibTorch threads; 0: LibTorch's default");
+  options.add("--format", o.format, "format of the mesh files: obj or ply").one_of({"obj", "ply"});
+  options.add("--side", o.side, "height and width of each picture in the sheet, in pixels")
+      .range(16, 2048);
+  options.flag("--json", o.json, "print the result as one JSON object");
+  options.flag("--quiet", o.quiet, "print warnings and the result only, no progress");
 }
-
 }  // namespace
 }  // namespace millrace
 
 int main(int argc, char** argv) {
   using namespace millrace;
   CommandLine line("generate",
-                   "Makes meshes with a trained model, as files and as one sheet of pictures.",
+                   "Generates meshes with a trained model, as files and as one sheet of pictures.",
                    examples);
-  GenerateOptions options;
-  add_options(line.app(), options);
-  return line.run(argc, argv,
-                  [&] { return run_trainer("millrace_generate", line.app(), &options); });
+  GenerateOptions values;
+  const Options options = line.options();
+  add_options(options, values);
+  return line.run(argc, argv, [&] { return run_trainer("millrace_generate", options, &values); });
 }

@@ -1,4 +1,4 @@
-// What generate does with mesh models: reconstructs what is there, and makes what is not.
+// generate with mesh models: reconstructs given meshes, and generates new ones.
 #include "tools/generate/generate_run.h"
 #include "tools/preprocess/tokens/model_weights.h"
 
@@ -63,7 +63,7 @@ std::string name_of(const char* what, std::size_t number) {
   return name;
 }
 
-// Rows of the sheet: what is there, and what the autoencoder makes of it.
+// Rows of the sheet: the given mesh and its reconstruction by the autoencoder.
 std::vector<std::vector<Array>> reconstruct(const GenerateOptions& o, MeshAutoencoder& model,
                                             Output& output) {
   const MeshData meshes = open_meshes(o.meshes, {.max_faces = o.max_faces});
@@ -103,7 +103,7 @@ MeshAutoencoder autoencoder_of(const std::string& arguments, const GenerateOptio
   return MeshAutoencoder(MeshAutoencoderConfig::from_json(arguments));
 }
 
-// What the transformer is to show: [n, words, channels], or undefined.
+// The text embeddings to condition on, [n, words, channels], or undefined.
 torch::Tensor conditions(const GenerateOptions& o, MeshTransformer& model) {
   const MeshTransformerConfig& config = model->config();
   const bool given = !o.texts.empty() || !o.text_embeds.empty();

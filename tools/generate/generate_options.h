@@ -1,4 +1,4 @@
-// What `generate` is asked for: between its program and the library that runs it.
+// The options of `generate`: filled by the program, read by the library that runs it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct GenerateOptions {
   std::string out;
   std::vector<std::string> texts{};
   std::string text_embeds;  // .npy [n, words, channels]
-  std::string meshes;       // a folder or a cache, to reconstruct
+  std::string meshes;       // folder or cache to reconstruct
   std::int64_t count = 0;   // 0: one for each text, or 8
   std::int64_t batch_size = 8;
   double temperature = 1;

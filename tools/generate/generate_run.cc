@@ -1,4 +1,4 @@
-// The run of generate: finds out what the model is, and lets its Generator work.
+// Runs generate: finds the kind of model in the file, and calls its Generator.
 #include "tools/generate/generate_run.h"
 
 #include "tools/preprocess/tokens/model_weights.h"
@@ -80,8 +80,8 @@ int generate(const GenerateOptions& o) {
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_generate(const CLI::App* /*app*/,
-                                                                        void* options) {
+extern "C" __attribute__((visibility("default"))) int millrace_generate(
+    const millrace::Options* /*flags*/, void* values) {
   using namespace millrace;
-  return run_guarded([&] { return generate(*static_cast<GenerateOptions*>(options)); });
+  return run_guarded([&] { return generate(*static_cast<GenerateOptions*>(values)); });
 }

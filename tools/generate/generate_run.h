@@ -1,5 +1,5 @@
-// How `generate` runs: one Generator for each kind of model. A model that makes something else than
-// meshes is another file with another Generator.
+// Runs `generate`: one Generator per kind of model. A model that generates something else than
+// meshes gets a file of its own with another Generator.
 #pragma once
 
 #include "tools/generate/generate_options.h"
@@ -13,16 +13,16 @@
 
 namespace millrace {
 
-// What was made: files as they are written, and a row of the sheet for each.
+// What was generated: files on disk, and a row of the sheet for each.
 struct Made {
-  std::vector<std::string> lines{};  // one for each thing, for people
+  std::vector<std::string> lines{};  // one line per result, for the terminal
   std::int64_t files = 0;
   Array sheet{};  // uint8 [height, width, 3]
 };
 
 struct Generator {
   const char* what;
-  // Is this the state of such a model?
+  // Whether `weights` is the state_dict of this kind of model.
   bool (*fits)(const Dict& weights);
   Made (*run)(const GenerateOptions& options, const Value& saved, const Dict& weights);
 };

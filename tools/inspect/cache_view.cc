@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// Rows spread over the cache, at most so many.
+// Row numbers spread evenly over the cache, at most `count`.
 std::vector<std::int64_t> spread(std::int64_t rows, std::int64_t count) {
   std::vector<std::int64_t> chosen;
   count = std::min(rows, count);
@@ -45,7 +45,7 @@ bool is_binary(const CacheInfo& info, const std::string& field) {
   return std::ranges::find(info.binary, field) != info.binary.end();
 }
 
-// A row of ours that cannot be read is damage; others may have rows without values.
+// An unreadable row of our own cache is damage; caches of others may have null values.
 std::vector<FieldStatistics> statistics_of(const AnyDataset& data, bool ours, std::int64_t rows,
                                            std::string& unreadable) {
   std::vector<FieldStatistics> all(static_cast<std::size_t>(data->schema().size()));
@@ -119,7 +119,7 @@ void write_sheet(const AnyDataset& data, const ViewOptions& options) {
   std::int64_t columns = 8;
   for (std::int64_t row : spread(data->size(), options.samples)) {
     Tiles made = tiles_of(load_row(data, row), options.frames);
-    if (made.size() > 1) columns = options.frames;  // one clip a line
+    if (made.size() > 1) columns = options.frames;  // one clip per line
     while (columns == options.frames && made.size() > 1 &&
            made.size() < static_cast<std::size_t>(options.frames)) {
       made.push_back(made.back());
@@ -150,7 +150,7 @@ json to_json(const CacheInfo& info, const fs::path& path) {
   return result;
 }
 
-// How Python opens it, mapped.
+// The line of Python that opens the cache memory-mapped.
 std::string recipe(const CacheInfo& info, const fs::path& path) {
   if (info.format == CacheFormat::npy) {
     return fmt::format("numpy.load(\"{}\", mmap_mode=\"r\")", path.string());

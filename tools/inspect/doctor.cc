@@ -22,7 +22,8 @@ std::string shown(const std::string& path) {
   return printable(std::string_view(path));
 }
 
-// Facts of a file as a row of numbers and two texts, so that the loader scans in parallel.
+// The properties of a file as a sample of numbers and two texts, so that a loader reads them in
+// parallel.
 class Headers : public Dataset {
  public:
   explicit Headers(FileList files) : files_(std::move(files)) {}
@@ -90,7 +91,7 @@ void scan(const FileList& files, int jobs, DoctorReport& report) {
   }
 }
 
-// Files of one length are compared by a hash of their content; all others differ anyway.
+// Only files of equal size can be duplicates; these are compared by a hash of their content.
 void find_duplicates(const FileList& files, DoctorReport& report) {
   std::map<std::int64_t, std::vector<std::int64_t>> by_size;
   for (std::int64_t i = 0; i < files.size(); ++i) {
@@ -151,7 +152,7 @@ std::int64_t below(const Spread& spread, double limit) {
   return std::ranges::count_if(spread.values, [&](double v) { return v < limit; });
 }
 
-// What each trainer takes of this folder with its default options.
+// What each trainer would read from this folder with its default options.
 void advise(DoctorReport& report) {
   auto say = [&](const char* trainer, const std::string& text) {
     report.trainers.push_back(fmt::format("{:<22} {}", trainer, text));
@@ -231,7 +232,7 @@ DoctorReport examine(const std::filesystem::path& folder, int jobs) {
   if (files.size() == 0) {
     throw Error("the folder has no files").at(folder.string()).kind(ErrorKind::usage);
   }
-  set_log_level(LogLevel::error);  // every bad file stands in the report
+  set_log_level(LogLevel::error);  // the report lists every bad file
   for (std::int64_t i = 0; i < files.size(); ++i) {
     KindReport& kind = report.kinds[kind_of(files.name(i))];
     ++kind.files;

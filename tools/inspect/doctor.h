@@ -1,4 +1,4 @@
-// Looks at every file of a folder, headers only, and tells what a trainer would find there.
+// Examines every file of a folder by its headers, and reports what a trainer would find.
 #pragma once
 
 #include "tools/inspect/probe.h"
@@ -11,7 +11,7 @@
 
 namespace millrace {
 
-// The smallest, the middle and the greatest of what was seen.
+// Minimum, median and maximum of a property.
 struct Spread {
   std::vector<double> values{};
   void add(double value) { values.push_back(value); }
@@ -33,7 +33,7 @@ struct DoctorReport {
     std::string path, reason;
   };
   std::vector<Problem> broken{};                       // cannot be opened
-  std::vector<Problem> odd{};                          // can, but look
+  std::vector<Problem> odd{};                          // can be opened, but are unusual
   std::vector<std::vector<std::string>> duplicates{};  // the same content under several names
   struct Pairs {
     std::int64_t paired = 0;
@@ -45,7 +45,7 @@ struct DoctorReport {
 };
 
 DoctorReport examine(const std::filesystem::path& folder, int jobs);
-// For people, at most `shown` lines of each list.
+// As text, with at most `shown` lines of each list.
 std::string to_text(const DoctorReport& report, std::size_t shown);
 std::string to_json(const DoctorReport& report);
 

@@ -1,4 +1,4 @@
-// The doctor's report, for people and for programs.
+// The doctor's report as text and as JSON.
 #include "tools/cli/progress.h"
 #include "tools/inspect/doctor.h"
 

@@ -1,4 +1,4 @@
-// inspect: what is in a cache, a media file or a folder of media.
+// inspect: shows the content of a cache, a media file or a folder of media.
 #include "tools/cli/command_line.h"
 #include "tools/inspect/cache_view.h"
 #include "tools/inspect/doctor.h"
@@ -16,8 +16,8 @@ Examples:
   inspect photos.npy                        # schema, counts, statistics, sources
   inspect photos.npy --verify               # read every byte, compare with the checksums
   inspect clips.arrow --row 17              # one row
-  inspect clips.arrow --sheet clips.png     # a contact sheet: one clip a line
-  inspect clip.mp4                          # a media file: what its headers say
+  inspect clips.arrow --sheet clips.png     # a contact sheet: one clip per line
+  inspect clip.mp4                          # a media file: its headers
   inspect --doctor media/                   # a folder: sizes, lengths, pairs, odd and broken
                                             # files, duplicates, what each trainer would do
   inspect --doctor media/ --json | jq .kinds
@@ -26,28 +26,28 @@ Examples:
 }  // namespace
 
 int main(int argc, char** argv) {
-  CommandLine line("inspect", "Tells what is in a cache, a media file or a folder of media.",
+  CommandLine line("inspect", "Shows the content of a cache, a media file or a folder of media.",
                    examples);
   std::string path, doctor;
   ViewOptions options;
   int jobs = 0;
   bool all = false;
-  CLI::App& app = line.app();
-  app.add_option("path", path, "a cache (.npy, .arrow, .bin, .raw) or a media file");
-  app.add_flag("--verify", options.verify, "read everything and compare with the checksums");
-  app.add_option("--row", options.row, "show this row")->check(CLI::NonNegativeNumber);
-  app.add_option("--sheet", options.sheet, "write a contact sheet")->type_name("PNG");
-  app.add_option("--samples", options.samples, "how many samples the sheet shows")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--frames", options.frames, "how many frames of each clip it shows")
-      ->check(CLI::Range(1, 32))
-      ->capture_default_str();
-  app.add_option("--doctor", doctor, "examine a folder of media, headers only")
-      ->type_name("FOLDER");
-  app.add_flag("--all", all, "list every odd file, not the first few");
-  app.add_option("--jobs", jobs, "threads; 0: one per core")->check(CLI::Range(0, 1024));
-  app.add_flag("--json", options.json, "print the result as one JSON object");
+  const Options flags = line.options();
+  flags.add("path", path, "cache (.npy, .arrow, .bin, .raw) or media file to inspect");
+  flags.flag("--verify", options.verify, "read all data and compare it with the checksums");
+  flags.add("--row", options.row, "number of the row to print, from 0")
+      .non_negative()
+      .default_text("");
+  flags.add("--sheet", options.sheet, "PNG file to write a contact sheet of samples to")
+      .type_name("PNG");
+  flags.add("--samples", options.samples, "number of samples in the contact sheet").range(1, 1000);
+  flags.add("--frames", options.frames, "number of frames per clip in the contact sheet")
+      .range(1, 32);
+  flags.add("--doctor", doctor, "folder of media to examine, from file headers only")
+      .type_name("FOLDER");
+  flags.flag("--all", all, "list every file with a problem, not the first few");
+  flags.add("--jobs", jobs, "number of threads; 0: one per core").range(0, 1024).default_text("");
+  flags.flag("--json", options.json, "print the result as one JSON object");
   return line.run(argc, argv, [&] {
     if (path.empty() == doctor.empty()) {
       throw Error("give either a file, or a folder with --doctor (see: inspect --help)")

@@ -1,4 +1,4 @@
-// What is in a media file.
+// Shows a media file.
 #include "tools/cli/progress.h"
 #include "tools/inspect/cache_view.h"
 #include "tools/inspect/probe.h"
@@ -114,7 +114,7 @@ int view_media(const fs::path& path, const ViewOptions& options) {
                in_bytes(static_cast<double>(facts.bytes)));
     if (!facts.oddity.empty()) fmt::print("  note: {}\n", facts.oddity);
   }
-  // A medium has no checksum: to verify it is to decode it.
+  // A media file has no checksum: --verify decodes it.
   if (options.verify || !options.sheet.empty()) {
     Tiles tiles =
         facts.kind == MediaKind::text ? Tiles{} : tiles_of_file(path, facts.kind, options);

@@ -26,7 +26,7 @@ std::string extension_of(std::string_view name) {
   return extension;
 }
 
-// What an ending promises; only those that promise one format.
+// The format by file name ending; only endings that stand for one format.
 ImageFormat promised_by(const std::string& extension) {
   static const std::map<std::string, ImageFormat> formats = {
       {"jpg", ImageFormat::jpeg},  {"jpeg", ImageFormat::jpeg}, {"png", ImageFormat::png},
@@ -142,7 +142,7 @@ MediaKind kind_of(std::string_view name) {
 
 Status probe_media(const std::filesystem::path& path, MediaFacts& facts) {
   facts = MediaFacts{.kind = kind_of(path.string())};
-  MappedFile file(path, Access::random);  // only the pages that are looked at are read
+  MappedFile file(path, Access::random);  // reads only the pages that are used
   facts.bytes = static_cast<std::int64_t>(file.size());
   if (facts.bytes == 0) return Error("the file is empty").at(path.string());
   std::string extension = extension_of(path.string());

@@ -1,5 +1,5 @@
-// What the headers of one media file say. No pixel and no sample of sound is decoded; meshes have
-// no such headers and are read whole.
+// Reads the headers of a media file, without decoding pixels or sound. Meshes have no headers and
+// are read whole.
 #pragma once
 
 #include <millrace/pipeline/base/error.h>
@@ -14,7 +14,7 @@ namespace millrace {
 enum class MediaKind : std::uint8_t { image, video, gif, audio, mesh, text, other };
 constexpr int media_kinds = 7;
 const char* name_of(MediaKind kind);
-// By the name's ending, in any letter case.
+// By the file name ending, in any letter case.
 MediaKind kind_of(std::string_view name);
 
 struct MediaFacts {
@@ -26,7 +26,7 @@ struct MediaFacts {
   std::int64_t sample_rate_hz = 0;
   std::int64_t vertices = 0, faces = 0;
   std::int64_t bytes = 0;
-  // What is unusual but no error, e.g. "named .jpg, but is a PNG"; empty if nothing is.
+  // A warning, e.g. "named .jpg, but is a PNG", or empty.
   std::string oddity{};
 };
 

@@ -1,4 +1,4 @@
-// The least, the greatest and the mean of numbers in a field, over rows spread through a cache.
+// Minimum, maximum and mean of a field, over rows spread evenly through a cache.
 #pragma once
 
 #include <millrace/pipeline/data/array.h>

@@ -1,4 +1,4 @@
-// Samples as small pictures: what a contact sheet is made of.
+// Draws samples as small pictures, the tiles of a contact sheet.
 #pragma once
 
 #include <millrace/pipeline/data/array.h>

@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
 namespace {
@@ -24,10 +22,10 @@ Examples:
   preprocess audio songs/ --out songs.npy --rate 24000 --seconds 4 --mono     # windows of 4 s
   preprocess audio songs/ --out songs.arrow --rate 24000 --mono --text required
   preprocess audio songs/ --out songs.arrow --rate 24000 --mono --table captions.csv
-In Arrow the field valid_samples tells how much of a window is sound; the rest is silence.
+In Arrow the field valid_samples is the number of samples that are not padding.
 )";
   }
-  void declare(CLI::App& app) override;
+  void declare(const Options& options) override;
   Job make(const RunOptions& options, const std::shared_ptr<Pool>& pool) override;
 
  private:
@@ -38,29 +36,38 @@ In Arrow the field valid_samples tells how much of a window is sound; the rest i
   StoreOptions store_;
 };
 
-void Audio::declare(CLI::App& app) {
-  app.add_option("folder,--folder", input_, "the sounds")->required()->type_name("FOLDER");
-  app.add_option("--rate", rate_, "samples per second; 0: each file's own")
-      ->check(CLI::Range(0, 384'000))
-      ->capture_default_str();
-  app.add_option("--seconds", seconds_, "windows of this length; without it whole files")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--max-seconds", max_seconds_, "cut whole files that are longer")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--window", window_, "first, or random (from anywhere it fits)")
-      ->check(CLI::IsMember({"first", "random"}))
-      ->capture_default_str();
-  auto* mono = app.add_flag("--mono", mono_, "mix all channels to one");
-  app.add_option("--channels", channels_, "0: each file's own")
-      ->check(CLI::Range(0, 8))
-      ->capture_default_str()
-      ->excludes(mono);
-  app.add_option("--text", text_, "the text beside each: none, optional or required")
-      ->check(CLI::IsMember({"none", "optional", "required"}))
-      ->capture_default_str();
-  app.add_option("--table", table_, "captions from a CSV or JSON-lines file (path, caption)")
-      ->type_name("FILE");
-  declare_store(app, store_);
+void Audio::declare(const Options& options) {
+  options.add("folder,--folder", input_, "folder with the sounds; subfolders are included")
+      .required()
+      .type_name("FOLDER");
+  options.add("--rate", rate_, "sample rate in Hz to resample to; 0: as each file has it")
+      .range(0, 384'000);
+  options
+      .add("--seconds", seconds_,
+           "length of the window taken from each file, in seconds; default: whole files")
+      .positive()
+      .default_text("");
+  options
+      .add("--max-seconds", max_seconds_,
+           "maximum length of whole files, in seconds; longer files are cut; default: no limit")
+      .positive()
+      .default_text("");
+  options.add("--window", window_, "where the window lies: first (the start of the file) or random")
+      .one_of({"first", "random"});
+  Option mono = options.flag("--mono", mono_, "mix all channels down to one");
+  options.add("--channels", channels_, "number of channels; 0: as each file has them")
+      .range(0, 8)
+      .excludes(mono);
+  options
+      .add("--text", text_,
+           "text file beside each sound (a.mp3 and a.txt): none, optional or required")
+      .one_of({"none", "optional", "required"});
+  options
+      .add("--table", table_,
+           "table of captions by path, instead of text files: CSV or JSON lines with the "
+           "columns path and caption")
+      .type_name("FILE");
+  declare_store(options, store_);
 }
 
 Job Audio::make(const RunOptions& run, const std::shared_ptr<Pool>& pool) {

@@ -6,13 +6,11 @@
 
 #include <map>
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
 namespace {
 
-// The flags of both.
+// The options that videos and gifs share.
 struct ClipFlags {
   std::string input, size = "128", selection = "first", short_rule = "repeat", layout = "thwc";
   std::string fit = "crop";
@@ -21,39 +19,35 @@ struct ClipFlags {
   int channels = 3;
   StoreOptions store{};
 
-  void declare(CLI::App& app, const char* what);
+  void declare(const Options& options, const char* folder_help);
   FrameChoice choice() const;
   std::map<std::string, std::string> options(const RunOptions& run, const char* medium) const;
 };
 
-void ClipFlags::declare(CLI::App& app, const char* what) {
-  app.add_option("folder,--folder", input, what)->required()->type_name("FOLDER");
-  app.add_option("--frames", frames, "of each clip; 0: all of them")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--size", size, "128, or 240x320 (height x width); 0: as each is")
-      ->capture_default_str();
-  app.add_option("--fps", fps, "take what is on the screen so many times a second")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--selection", selection, "first, uniform (spread) or random (a window)")
-      ->check(CLI::IsMember({"first", "uniform", "random"}))
-      ->capture_default_str();
-  app.add_option("--stride", stride, "every so many frames")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--short", short_rule, "clips that are too short: repeat, black, loop or error")
-      ->check(CLI::IsMember(short_clip_rules()))
-      ->capture_default_str();
-  app.add_option("--channels", channels, "1 grey, 3 RGB")
-      ->check(CLI::IsMember({1, 3}))
-      ->capture_default_str();
-  app.add_option("--layout", layout, "thwc or cthw")
-      ->check(CLI::IsMember({"thwc", "cthw"}))
-      ->capture_default_str();
-  app.add_option("--fit", fit, "crop the middle, or stretch")
-      ->check(CLI::IsMember({"crop", "stretch"}))
-      ->capture_default_str();
-  declare_store(app, store);
+void ClipFlags::declare(const Options& options, const char* folder_help) {
+  options.add("folder,--folder", input, folder_help).required().type_name("FOLDER");
+  options.add("--frames", frames, "number of frames of each clip; 0: all frames").non_negative();
+  options.add("--size", size,
+              "size of a frame in pixels: 128 or 240x320 (height x width); 0: as each file has it");
+  options
+      .add("--fps", fps,
+           "frames per second: take the frame shown at each time; default: every frame")
+      .positive()
+      .default_text("");
+  options
+      .add("--selection", selection,
+           "which frames to take: first, uniform (evenly spread) or random (a random window)")
+      .one_of({"first", "uniform", "random"});
+  options.add("--stride", stride, "take every n-th frame of a clip").positive();
+  options
+      .add("--short", short_rule,
+           "fill clips with too few frames: repeat the last, black or loop; or error")
+      .one_of(short_clip_rules());
+  options.add("--channels", channels, "number of channels: 1 grey, 3 RGB").one_of({1, 3});
+  options.add("--layout", layout, "order of the axes: thwc or cthw").one_of({"thwc", "cthw"});
+  options.add("--fit", fit, "how to reach the size: crop the middle, or stretch")
+      .one_of({"crop", "stretch"});
+  declare_store(options, store);
 }
 
 FrameChoice ClipFlags::choice() const {
@@ -136,11 +130,13 @@ Examples:
   preprocess videos clips/ --out clips.arrow --frames 17 --size 128
   preprocess videos clips/ --out clips.npy --frames 16 --size 64 --fps 8
   preprocess videos clips/ --out clips.arrow --selection uniform --short loop
-  preprocess videos clips/ --out clips.arrow --store encoded         # the files themselves
-In Arrow the field valid_frames tells how many frames of a clip are its own; .npy has frames only.
+  preprocess videos clips/ --out clips.arrow --store encoded         # the encoded files
+In Arrow the field valid_frames is the number of frames that are not padding; .npy has frames only.
 )";
   }
-  void declare(CLI::App& app) override { flags_.declare(app, "the clips"); }
+  void declare(const Options& options) override {
+    flags_.declare(options, "folder with the clips; subfolders are included");
+  }
   Job make(const RunOptions& run, const std::shared_ptr<Pool>& pool) override {
     return video_job(flags_, run, pool, "videos", {});
   }
@@ -153,7 +149,8 @@ class Gifs : public Medium {
  public:
   const char* name() const override { return "gifs"; }
   const char* about() const override {
-    return "GIFs with a text beside each (a.gif and a.txt). What has no pair is listed.";
+    return "GIFs with a text beside each (a.gif and a.txt). Files without a partner are listed as "
+           "errors.";
   }
   const char* examples() const override {
     return R"(
@@ -162,11 +159,11 @@ Examples:
   preprocess gifs gifs/ --out gifs.npy --no-text              # frames alone
 )";
   }
-  void declare(CLI::App& app) override {
+  void declare(const Options& options) override {
     flags_.frames = 10;
     flags_.size = "64";
-    flags_.declare(app, "the GIFs");
-    app.add_flag("--no-text", no_text_, "GIFs alone, whether there are texts or not");
+    flags_.declare(options, "folder with the GIFs and texts; subfolders are included");
+    options.flag("--no-text", no_text_, "write the GIFs alone, without their texts");
   }
   Job make(const RunOptions& run, const std::shared_ptr<Pool>& pool) override {
     if (no_text_) return video_job(flags_, run, pool, "gifs", {"gif"});

@@ -1,6 +1,6 @@
-// --dry-run: what would be made of what, without reading or writing any of it.
+// --dry-run: prints which caches would be written from which files, without decoding or writing.
 #include "tools/cli/progress.h"
-#include "tools/preprocess/shards/row_writer.h"
+#include "tools/preprocess/shards/cache_rows.h"
 #include "tools/preprocess/shards/targets.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace millrace {
 
 int dry_run(const Job& job, const RunOptions& options) {
-  RowMaker rows(job, chosen_format(options));
+  CacheRows rows(job, chosen_format(options));
   Targets targets(job, options, rows.schema(), true);
   std::int64_t row = row_bytes(rows.schema());
   nlohmann::json told{{"what", job.what}, {"dry_run", true}, {"options", job.options}};

@@ -4,8 +4,6 @@
 
 #include <map>
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
 namespace {
@@ -29,12 +27,12 @@ class Images : public Medium {
 Examples:
   preprocess images photos/ --out photos.npy --size 256
   preprocess images photos/ --out photos.arrow --size 256 --split train=0.95,valid=0.05
-  preprocess images photos/ --out photos.arrow --store encoded       # the files themselves
-  preprocess images photos/ --out photos.arrow --size 0              # each as large as it is
+  preprocess images photos/ --out photos.arrow --store encoded       # the encoded files
+  preprocess images photos/ --out photos.arrow --size 0              # each picture at its own size
   python3 -c 'import numpy; print(numpy.load("photos.npy", mmap_mode="r").shape)'
 )";
   }
-  void declare(CLI::App& app) override;
+  void declare(const Options& options) override;
   Job make(const RunOptions& options, const std::shared_ptr<Pool>& pool) override;
 
  private:
@@ -44,26 +42,27 @@ Examples:
   StoreOptions store_;
 };
 
-void Images::declare(CLI::App& app) {
-  app.add_option("folder,--folder", input_, "the pictures")->required()->type_name("FOLDER");
-  app.add_option("--size", size_, "256, or 480x640 (height x width); 0: as each is")
-      ->capture_default_str();
-  app.add_option("--channels", channels_, "1 grey, 3 RGB, 4 RGBA")
-      ->check(CLI::IsMember({1, 3, 4}))
-      ->capture_default_str();
-  app.add_option("--layout", layout_, "hwc or chw")
-      ->check(CLI::IsMember({"hwc", "chw"}))
-      ->capture_default_str();
-  app.add_option("--filter", filter_, "nearest, box, bilinear, bicubic or lanczos")
-      ->check(CLI::IsMember(filters))
-      ->capture_default_str();
-  app.add_option("--alpha", alpha_, "drop it, or composite on white")
-      ->check(CLI::IsMember({"drop", "composite"}))
-      ->capture_default_str();
-  app.add_flag("--fast", fast_, "decode large JPEGs at a fraction of their size: other pixels");
-  app.add_flag("--tolerant", tolerant_, "damaged files give what they have");
-  app.add_flag("--no-orient", no_orient_, "leave EXIF's orientation alone");
-  declare_store(app, store_);
+void Images::declare(const Options& options) {
+  options.add("folder,--folder", input_, "folder with the pictures; subfolders are included")
+      .required()
+      .type_name("FOLDER");
+  options.add("--size", size_,
+              "size of a picture in pixels: 256 or 480x640 (height x width); 0: as each file has "
+              "it");
+  options.add("--channels", channels_, "number of channels: 1 grey, 3 RGB, 4 RGBA")
+      .one_of({1, 3, 4});
+  options.add("--layout", layout_, "order of the axes: hwc or chw").one_of({"hwc", "chw"});
+  options.add("--filter", filter_, "resizing filter: nearest, box, bilinear, bicubic or lanczos")
+      .one_of(filters);
+  options
+      .add("--alpha", alpha_,
+           "what to do with transparency: drop the channel, or composite on white")
+      .one_of({"drop", "composite"});
+  options.flag("--fast", fast_,
+               "decode large JPEGs at reduced size: faster, slightly different pixels");
+  options.flag("--tolerant", tolerant_, "keep the readable part of damaged files");
+  options.flag("--no-orient", no_orient_, "ignore the EXIF orientation of a picture");
+  declare_store(options, store_);
 }
 
 Job Images::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {

@@ -1,5 +1,7 @@
-// What one run of `preprocess` is to do: the samples of one medium, and how the cache is written.
+// One run of `preprocess`: the samples of one medium, and how the cache is written.
 #pragma once
+
+#include "tools/cli/options.h"
 
 #include <millrace/datasets/caches/cache_info.h>
 #include <millrace/pipeline/base/pool.h>
@@ -13,20 +15,16 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace millrace {
 
-// The flags that every subcommand has.
+// The options that every subcommand has.
 struct RunOptions {
   std::filesystem::path out;
   std::string format;   // npy, raw or arrow; empty: by the name's ending
   bool raw = false;     // short for format = raw
   int jobs = 0;         // 0: one per core
   std::string shard;    // "i/n"
-  bool resume = false;  // what happens anyway
+  bool resume = false;  // the default
   bool fresh = false;
   std::string on_error = "skip";
   std::int64_t max_errors = -1;
@@ -39,23 +37,23 @@ struct RunOptions {
   std::string trace, graph;
 };
 
-void declare_run_options(CLI::App& app, RunOptions& options);
+void declare_run_options(const Options& options, RunOptions& values);
 
 // The samples of a medium.
 struct Job {
-  std::string what;  // "images", as it stands in messages
+  std::string what;  // "images", for messages
   AnyDataset data;
-  // The file that a sample is made of.
+  // The file of a sample.
   std::function<CacheSource(std::int64_t index)> source;
-  // All that decides what a row holds; a cache made with other values is another cache.
+  // Every option that changes the content of a row. A cache with other values is not resumed.
   std::map<std::string, std::string> options;
-  // What .npy and raw hold, which have room for one field; other numbers are left out there, and
-  // texts refused.
+  // The one field that .npy and raw files hold. Other numeric fields are left out there; a text
+  // field is an error.
   std::string main_field{};
   std::string text_hint{};
   std::int64_t varying_shard_rows = 0;  // files per shard where rows vary in size
   std::vector<std::string> binary{};    // fields that hold files as they are
-  bool slow_rows = false;  // a model makes them: few to a shard, so that little is done twice
+  bool slow_rows = false;  // made by a model: small shards, so that a killed run loses little
 };
 
 // One per subcommand: declares its own flags, and makes the job once they are parsed.
@@ -65,7 +63,7 @@ class Medium {
   virtual const char* name() const = 0;
   virtual const char* about() const = 0;
   virtual const char* examples() const = 0;
-  virtual void declare(CLI::App& app) = 0;
+  virtual void declare(const Options& options) = 0;
   virtual Job make(const RunOptions& options, const std::shared_ptr<Pool>& pool) = 0;
 };
 
@@ -77,9 +75,9 @@ std::unique_ptr<Medium> audio_medium();
 std::unique_ptr<Medium> text_medium();
 std::unique_ptr<Medium> tokens_medium();
 
-// Writes the cache, or the part of it that is this process's. The exit code.
+// Writes the cache, or this process's part of it. Returns the exit code.
 int run_job(const Job& job, const RunOptions& options, const std::shared_ptr<Pool>& pool);
-// Only tells what would be done.
+// Prints what would be done. Returns the exit code.
 int dry_run(const Job& job, const RunOptions& options);
 
 }  // namespace millrace

@@ -1,8 +1,11 @@
-// preprocess: a folder of media in, a cache out that numpy, pyarrow and the trainers open at once.
+// preprocess: turns a folder of media into a cache that numpy, pyarrow and the trainers open at
+// once.
 #include "tools/cli/command_line.h"
 #include "tools/preprocess/job.h"
 
 #include <millrace/pipeline/base/log.h>
+
+#include <algorithm>
 
 namespace {
 
@@ -22,34 +25,33 @@ Examples:
   preprocess images photos/ --out photos.arrow --shard $SLURM_ARRAY_TASK_ID/16
   torchrun --no-python --nproc-per-node 8 preprocess videos clips/ --out clips.arrow
 
-Killed? Run the same command again: it goes on from its finished shards. Then look at it:
+Killed? Run the same command again: it continues from its finished shards. Then look at the result:
   inspect photos.npy --verify --sheet photos.png
-`preprocess images --help` and so on tell the options of each medium.
+`preprocess images --help` shows the options of one medium.
 )";
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CommandLine line("preprocess",
-                   "A folder of media in, a cache out that numpy, pyarrow, HF datasets, polars, "
+                   "Turns a folder of media into a cache that numpy, pyarrow, HF datasets, polars, "
                    "DuckDB and the trainers open at once.",
                    examples);
-  line.app().require_subcommand(1);
   std::unique_ptr<Medium> media[] = {images_medium(), videos_medium(), gifs_medium(),
                                      meshes_medium(), audio_medium(),  text_medium(),
                                      tokens_medium()};
   RunOptions options;
-  Medium* chosen = nullptr;
   for (auto& medium : media) {
-    CLI::App& app = line.subcommand(medium->name(), medium->about(), medium->examples());
-    medium->declare(app);
-    declare_run_options(app, options);
-    app.callback([&chosen, &medium] { chosen = medium.get(); });
+    const Options flags = line.subcommand(medium->name(), medium->about(), medium->examples());
+    medium->declare(flags);
+    declare_run_options(flags, options);
   }
   return line.run(argc, argv, [&] {
     if (options.quiet) set_log_level(LogLevel::warning);
     auto pool = std::make_shared<Pool>(options.jobs);
-    Job job = chosen->make(options, pool);
+    auto chosen = std::ranges::find_if(
+        media, [&](const auto& medium) { return medium->name() == line.command(); });
+    Job job = (*chosen)->make(options, pool);
     return run_job(job, options, pool);
   });
 }

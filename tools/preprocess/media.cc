@@ -11,7 +11,6 @@
 #include <charconv>
 #include <cstring>
 
-#include <CLI/CLI.hpp>
 #include <sys/stat.h>
 
 namespace millrace {
@@ -95,13 +94,15 @@ std::string to_string(const PixelSize& size) {
   return std::to_string(size.height) + "x" + std::to_string(size.width);
 }
 
-void declare_store(CLI::App& app, StoreOptions& options) {
-  app.add_option("--store", options.store, "decoded arrays, or encoded: the files as they are")
-      ->check(CLI::IsMember({"decoded", "encoded"}))
-      ->capture_default_str();
-  app.add_option("--check", options.check, "what proves an encoded file: decode, or headers only")
-      ->check(CLI::IsMember({"decode", "headers"}))
-      ->capture_default_str();
+void declare_store(const Options& options, StoreOptions& values) {
+  options
+      .add("--store", values.store,
+           "what to store: decoded arrays, or encoded: the files as they are")
+      .one_of({"decoded", "encoded"});
+  options
+      .add("--check", values.check,
+           "how to check encoded files: decode them, or read their headers only")
+      .one_of({"decode", "headers"});
 }
 
 AnyDataset keep_encoded(AnyDataset decoded, PathOf path, const std::string& field,
@@ -141,7 +142,7 @@ std::function<CacheSource(std::int64_t)> sources_of(const FileList& files) {
 FileListOptions listing(const std::shared_ptr<Pool>& pool) {
   FileListOptions options;
   options.pool = pool;
-  options.check_files = true;  // a file that changed in place is another source
+  options.check_files = true;  // a file that was changed in place is a new source
   return options;
 }
 

@@ -2,8 +2,6 @@
 
 #include <millrace/datasets/folders/mesh_folder.h>
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
 namespace {
@@ -24,7 +22,7 @@ Examples:
 Meshes differ in length, so they go into Arrow, as lists.
 )";
   }
-  void declare(CLI::App& app) override;
+  void declare(const Options& options) override;
   Job make(const RunOptions& options, const std::shared_ptr<Pool>& pool) override;
 
  private:
@@ -35,21 +33,24 @@ Meshes differ in length, so they go into Arrow, as lists.
   StoreOptions store_;
 };
 
-void Meshes::declare(CLI::App& app) {
-  app.add_option("folder,--folder", input_, "the meshes")->required()->type_name("FOLDER");
-  app.add_option("--max-faces", max_faces_, "meshes of more are left out as errors; 0: none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_flag("--face-edges", face_edges_, "also the pairs of faces that touch");
-  app.add_option("--bins", bins_, "snap coordinates to so many bins; 0: as they are")
-      ->check(CLI::Range(0, 65536))
-      ->capture_default_str();
-  app.add_flag("--no-normalize", no_normalize_, "leave coordinates as the file has them");
-  app.add_flag("--no-sort", no_sort_, "leave vertices and faces in the file's order");
-  app.add_option("--text", text_, "the text beside each: none, optional or required")
-      ->check(CLI::IsMember({"none", "optional", "required"}))
-      ->capture_default_str();
-  declare_store(app, store_);
+void Meshes::declare(const Options& options) {
+  options.add("folder,--folder", input_, "folder with the meshes; subfolders are included")
+      .required()
+      .type_name("FOLDER");
+  options
+      .add("--max-faces", max_faces_,
+           "maximum number of faces of a mesh; larger meshes count as errors; 0: no limit")
+      .non_negative();
+  options.flag("--face-edges", face_edges_, "also store the pairs of adjacent faces");
+  options.add("--bins", bins_, "number of bins that coordinates are rounded to; 0: no rounding")
+      .range(0, 65536);
+  options.flag("--no-normalize", no_normalize_, "keep the coordinates of the file");
+  options.flag("--no-sort", no_sort_, "keep the order of vertices and faces of the file");
+  options
+      .add("--text", text_,
+           "text file beside each mesh (a.obj and a.txt): none, optional or required")
+      .one_of({"none", "optional", "required"});
+  declare_store(options, store_);
 }
 
 Job Meshes::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {

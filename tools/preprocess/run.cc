@@ -1,7 +1,7 @@
-// The run itself: claim shards, load their samples, write them, and in the end join them.
-#include "tools/cli/command_line.h"
+// One run: claims shards, loads their samples, writes them, and joins the shards at the end.
 #include "tools/cli/progress.h"
-#include "tools/preprocess/shards/row_writer.h"
+#include "tools/cli/signals.h"
+#include "tools/preprocess/shards/cache_rows.h"
 #include "tools/preprocess/shards/shard_commit_queue.h"
 #include "tools/preprocess/shards/shard_dataset.h"
 #include "tools/preprocess/summary.h"
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "i/n"; nothing if it is not given.
+// Parses "i/n"; nullopt if --shard is not given.
 std::optional<std::pair<std::int64_t, std::int64_t>> parse_shard(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const char* end = text.data() + text.size();
@@ -77,10 +77,10 @@ class Run {
 
  private:
   void work(const Shards& shards);
-  void write(const Claimed& claimed, const Batch& batch);
-  void begin_shard_of(const Claimed& claimed, std::int64_t index);
-  void record(const Claimed& claimed, const BadSample& bad);
-  bool told_to_stop();
+  void write(const ShardDataset& shards, const Batch& batch);
+  void begin_shard_of(const ShardDataset& shards, std::int64_t index);
+  void record(const ShardDataset& shards, const BadSample& bad);
+  bool stop_requested();
   void wait_for_others();
   int stopped();
   int finish();
@@ -93,20 +93,20 @@ class Run {
   const RunOptions& options_;
   std::shared_ptr<Pool> pool_;
   std::optional<Ranks> ranks_;
-  RowMaker rows_;
+  CacheRows rows_;
   Targets targets_;
   Summary summary_;
   std::unique_ptr<Claims> claims_;
   std::optional<Progress> progress_;
-  std::optional<Finisher> finisher_;
+  std::optional<ShardCommitQueue> commits_;
   std::optional<ShardWriter> open_;
-  const Claimed::Segment* open_segment_ = nullptr;
+  const ShardDataset::Segment* open_segment_ = nullptr;
   std::optional<Ledger> live_ledger_;
-  bool goes_on_ = false;  // although a signal came
+  bool goes_on_ = false;  // in spite of a signal
   int loaders_ = 0;
 };
 
-// Nothing that is under way gets lost that is not on the disk: the same command goes on.
+// Only shards that are not on disk yet are lost: running the same command again continues.
 int Run::run() {
   if (targets_.complete()) return finish();
   Signals::watch();
@@ -127,12 +127,12 @@ int Run::run() {
                                     .done = summary_.resumed,
                                     .quiet = options_.quiet});
   bool alone = !ranks_ && options_.shard.empty();
-  finisher_.emplace([this, alone] {
+  commits_.emplace([this, alone] {
     for (Targets::Target& target : targets_.all()) {
       if (alone) target.writer->join_ahead();
     }
   });
-  while (!missing.empty() && !told_to_stop()) {
+  while (!missing.empty() && !stop_requested()) {
     Shards ours = claims_->take(missing);
     if (!ours.empty()) {
       work(ours);
@@ -141,12 +141,12 @@ int Run::run() {
     } else {
       break;
     }
-    finisher_->wait();
+    commits_->wait();
     missing = targets_.missing();
   }
-  finisher_.reset();
+  commits_.reset();
   progress_.reset();
-  if (told_to_stop()) return stopped();
+  if (stop_requested()) return stopped();
   if (!missing.empty()) {
     summary_.print(job_.what, {}, options_.json);
     log(LogLevel::info, fmt::format("{} of {} shards are left to others; whoever is last joins",
@@ -156,7 +156,7 @@ int Run::run() {
   return finish();
 }
 
-bool Run::told_to_stop() {
+bool Run::stop_requested() {
   if (Signals::received() == 0) return false;
   if (!goes_on_ && claims_->somebody_died()) {
     goes_on_ = true;
@@ -175,32 +175,32 @@ void Run::wait_for_others() {
 }
 
 void Run::work(const Shards& shards) {
-  auto claimed = std::make_shared<Claimed>(job_, targets_, shards);
+  auto data = std::make_shared<ShardDataset>(job_, targets_, shards);
   bool fail = options_.on_error == "fail";
-  LoaderOptions loading{.batch_size = rows_.batch_size(claimed->size()),
+  LoaderOptions loading{.batch_size = rows_.batch_size(data->size()),
                         .seed = options_.seed,
-                        .prefetch = 8,  // one slow file must not stop the others
+                        .prefetch = 8,  // one slow file must not delay the other files
                         .pool = pool_,
                         .errors = {.fail = fail, .drop = true, .max_fraction = 1},
                         .trace = !options_.trace.empty()};
   if (options_.max_errors >= 0) {
     loading.errors.max_count = std::max<std::int64_t>(options_.max_errors - summary_.failures, 0);
   }
-  // How much memory it takes is worth a line, but not one for each claim.
+  // Log the memory use once, not for every claim.
   if (loaders_ > 0) set_log_level(LogLevel::warning);
-  Loader loader(claimed, loading);
+  Loader loader(data, loading);
   if (!options_.quiet) set_log_level(LogLevel::info);
   if (!options_.graph.empty() && loaders_ == 0) {
     std::ofstream out(options_.graph);
     if (!(out << loader.dump_graph())) throw Error("cannot write").at(options_.graph);
   }
   while (auto batch = loader.next()) {
-    if (told_to_stop()) break;
-    write(*claimed, *batch);
+    if (stop_requested()) break;
+    write(*data, *batch);
     progress_->update(state());
   }
-  if (open_ && !told_to_stop()) finisher_->finish(std::move(*open_));
-  open_.reset();  // a shard that is not complete is dropped
+  if (open_ && !stop_requested()) commits_->commit(std::move(*open_));
+  open_.reset();  // drops an incomplete shard
   open_segment_ = nullptr;
   summary_.add(loader.stats());
   if (!options_.trace.empty() && loaders_ == 0) {
@@ -209,8 +209,8 @@ void Run::work(const Shards& shards) {
   ++loaders_;
 }
 
-// Rows and failures in the order of the sources; both lists are in that order.
-void Run::write(const Claimed& claimed, const Batch& batch) {
+// Merges rows and failures, both sorted by source, into the order of the sources.
+void Run::write(const ShardDataset& shards, const Batch& batch) {
   rows_.take(batch);
   std::span<const std::int64_t> good = batch.indices();
   std::span<const BadSample> bad = batch.dropped();
@@ -218,39 +218,39 @@ void Run::write(const Claimed& claimed, const Batch& batch) {
   while (g < good.size() || b < bad.size()) {
     bool is_good = b == bad.size() || (g < good.size() && good[g] < bad[b].index);
     std::int64_t index = is_good ? good[g] : bad[b].index;
-    begin_shard_of(claimed, index);
-    CacheSource source = job_.source(claimed.original(index));
+    begin_shard_of(shards, index);
+    CacheSource source = job_.source(shards.original(index));
     ++summary_.read_items;
     if (source.bytes > 0) summary_.read_bytes += source.bytes;
     if (is_good) {
-      open_->append(claimed.source(index), source, rows_.row(static_cast<std::int64_t>(g++)));
+      open_->append(shards.source(index), source, rows_.row(static_cast<std::int64_t>(g++)));
     } else {
-      open_->fail(claimed.source(index), source, bad[b].stage + ": " + bad[b].reason);
-      record(claimed, bad[b++]);
+      open_->fail(shards.source(index), source, bad[b].stage + ": " + bad[b].reason);
+      record(shards, bad[b++]);
     }
   }
 }
 
-void Run::begin_shard_of(const Claimed& claimed, std::int64_t index) {
-  const Claimed::Segment* segment = &claimed.segment(index);
+void Run::begin_shard_of(const ShardDataset& shards, std::int64_t index) {
+  const ShardDataset::Segment* segment = &shards.segment(index);
   if (segment == open_segment_) return;
-  if (open_) finisher_->finish(std::move(*open_));
+  if (open_) commits_->commit(std::move(*open_));
   open_.emplace(segment->target->writer->begin(segment->shard));
   open_segment_ = segment;
 }
 
-// While the run lasts, failures are listed as they come; the end puts the whole list in place.
-void Run::record(const Claimed& claimed, const BadSample& bad) {
+// During the run, failures are appended as they happen; the end writes the whole list.
+void Run::record(const ShardDataset& shards, const BadSample& bad) {
   summary_.add_failure(bad.stage + ": " + bad.reason);
   if (!live_ledger_) {
-    fs::path path = with_rank(ledger_path(claimed.segment(bad.index).target->path), ranks_);
+    fs::path path = with_rank(ledger_path(shards.segment(bad.index).target->path), ranks_);
     std::error_code ignored;
     fs::remove(path, ignored);
     live_ledger_.emplace(path);
   }
   BadSample listed = bad;
-  listed.index = claimed.original(bad.index);
-  listed.position = claimed.source(bad.index);
+  listed.index = shards.original(bad.index);
+  listed.position = shards.source(bad.index);
   live_ledger_->add(std::move(listed));
 }
 
@@ -264,9 +264,8 @@ int Run::stopped() {
   return 128 + Signals::received();
 }
 
-// The ledger of the whole cache, whoever made its shards and however often it was interrupted.
-// What was found but is no sample (a GIF without a text, a folder named like a picture) stands in
-// it too.
+// The ledger of the whole cache, over all processes and restarts. It also lists files that are no
+// samples, such as a GIF without a text or a folder named like a picture.
 void write_ledger(const fs::path& cache, const CacheInfo& info,
                   const std::vector<LeftOut>& left_out) {
   fs::path path = ledger_path(cache);
@@ -290,13 +289,13 @@ void write_ledger(const fs::path& cache, const CacheInfo& info,
     }
   }
   if (any) {
-    fs::rename(beside, path, ignored);  // it fails only where another rank has done the same
+    fs::rename(beside, path, ignored);  // fails only if another rank has renamed it first
   } else {
     fs::remove(path, ignored);
   }
 }
 
-// Lists and locks of ranks, also of those that died.
+// Ledgers and lock files of all ranks, including dead ones.
 void remove_leftovers(const fs::path& cache) {
   std::error_code ignored;
   fs::remove(cache.string() + ".claims", ignored);
@@ -335,8 +334,8 @@ int Run::finish() {
   return 0;
 }
 
-// A second run of the same command waits until the first has ended, so that two that were started
-// by mistake neither do the work twice nor remove what the other has begun.
+// A second run of the same command waits for the first, so that two runs started by mistake neither
+// do the work twice nor remove each other's shards.
 void keep_others_out(std::optional<FolderLock>& sole, const std::filesystem::path& out) {
   const std::string file = out.string() + ".lock";
   auto on_wait = [&] {
@@ -345,15 +344,14 @@ void keep_others_out(std::optional<FolderLock>& sole, const std::filesystem::pat
   try {
     sole.emplace(file, on_wait, FolderLock::AtEnd::remove_file);
   } catch (const Error&) {
-    // A file system without locks has none for anybody; and what else is wrong with the folder the
-    // cache's writer tells better.
+    // Without file locks both runs go on; the cache writer reports other problems of the folder.
   }
 }
 
 }  // namespace
 
 int run_job(const Job& job, const RunOptions& options, const std::shared_ptr<Pool>& pool) {
-  parse_shard(options.shard);  // before anything is written
+  parse_shard(options.shard);  // checked before anything is written
   if (options.fresh && options.shard.empty() && ranks_from_environment()) {
     throw Error("--fresh by several ranks would remove what another has begun; remove " +
                 options.out.string() + " and " + options.out.string() + ".parts instead")
@@ -366,7 +364,7 @@ int run_job(const Job& job, const RunOptions& options, const std::shared_ptr<Poo
   try {
     return run.run();
   } catch (Error& error) {
-    error.kind(ErrorKind::data);  // it was called rightly; what went wrong since is a failure
+    error.kind(ErrorKind::data);  // the command line was right, so this is exit code 1
     throw;
   }
 }

@@ -1,61 +1,56 @@
 #include "tools/preprocess/job.h"
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
-void declare_run_options(CLI::App& app, RunOptions& o) {
-  const char* output = "Output";
-  app.add_option("--out", o.out, "the cache to write")
-      ->required()
-      ->type_name("FILE")
-      ->group(output);
-  app.add_option("--format", o.format, "npy, raw or arrow; by default as --out ends")
-      ->check(CLI::IsMember({"npy", "raw", "arrow"}))
-      ->group(output);
-  app.add_flag("--raw", o.raw, "a headerless memmap, with its shape in a file beside")
-      ->group(output);
-  app.add_option("--compress", o.compress, "zstd:LEVEL, for arrow; by default not, and mapped")
-      ->group(output);
-  app.add_option("--split", o.split, "several caches, e.g. train=0.95,valid=0.05")->group(output);
-  app.add_option("--seed", o.seed, "of the split and of random choices")
-      ->capture_default_str()
-      ->group(output);
-  app.add_option("--limit", o.limit, "only the first so many files")
-      ->check(CLI::NonNegativeNumber)
-      ->group(output);
+namespace {
 
-  const char* run = "Run";
-  app.add_option("--jobs", o.jobs, "threads; 0: one per core")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str()
-      ->group(run);
-  auto* resume = app.add_flag("--resume", o.resume, "go on with what is there (the default)");
-  auto* fresh = app.add_flag("--fresh", o.fresh, "remove what is there, and begin anew");
-  resume->group(run);
-  fresh->group(run)->excludes(resume);
-  app.add_option("--shard", o.shard, "i/n: the i-th of n parts, for job arrays")->group(run);
-  app.add_option("--shard-rows", o.shard_rows,
-                 "files per shard; 0: about 16 MB, or for tokens 32 and at most 1024 shards")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->group(run);
-  app.add_option("--on-error", o.on_error, "a file that cannot be read: skip it, or fail")
-      ->check(CLI::IsMember({"skip", "fail"}))
-      ->capture_default_str()
-      ->group(run);
-  app.add_option("--max-errors", o.max_errors, "fail when more files than this cannot be read")
-      ->check(CLI::NonNegativeNumber)
-      ->group(run);
-  app.add_flag("--dry-run", o.dry_run, "tell what would be done")->group(run);
-  app.add_flag("--json", o.json, "print the result as one JSON object")->group(run);
-  app.add_flag("--quiet", o.quiet, "no progress, warnings only")->group(run);
-  app.add_option("--trace", o.trace, "write what each thread did as Chrome trace events")
-      ->type_name("FILE")
-      ->group(run);
-  app.add_option("--dump-graph", o.graph, "write a batch's task graph in Graphviz' DOT")
-      ->type_name("FILE")
-      ->group(run);
+void declare_output(const Options& output, RunOptions& o) {
+  output.add("--out", o.out, "cache file to write: .npy or .arrow, or any name with --format")
+      .required()
+      .type_name("FILE");
+  output
+      .add("--format", o.format,
+           "file format: npy, raw or arrow; default: from the ending of --out")
+      .one_of({"npy", "raw", "arrow"});
+  output.flag("--raw", o.raw,
+              "write a headerless memmap with its shape in a file beside it; same as --format raw");
+  output.add("--compress", o.compress,
+             "compression of arrow buffers, zstd:LEVEL; default: uncompressed and memory-mapped");
+  output.add("--split", o.split,
+             "write several caches with these fractions of the files, e.g. train=0.95,valid=0.05");
+  output.add("--seed", o.seed, "random seed of the split and of random frames and windows");
+  output.add("--limit", o.limit, "maximum number of files to read, in order; default: all")
+      .non_negative()
+      .default_text("");
+}
+
+}  // namespace
+
+void declare_run_options(const Options& options, RunOptions& o) {
+  declare_output(options.group("Output"), o);
+  Options run = options.group("Run");
+  run.add("--jobs", o.jobs, "number of threads; 0: one per core").range(0, 1024);
+  Option resume =
+      run.flag("--resume", o.resume, "continue an interrupted run; this is the default");
+  run.flag("--fresh", o.fresh, "remove an existing cache and its shards first").excludes(resume);
+  run.add("--shard", o.shard, "i/n: write only the i-th of n parts, for job arrays");
+  run.add("--shard-rows", o.shard_rows,
+          "number of files per shard; 0: about 16 MB, or for tokens 32 files and at most 1024 "
+          "shards")
+      .non_negative();
+  run.add("--on-error", o.on_error, "what to do with an unreadable file: skip or fail")
+      .one_of({"skip", "fail"});
+  run.add("--max-errors", o.max_errors,
+          "number of unreadable files above which the run fails; default: no limit")
+      .non_negative()
+      .default_text("");
+  run.flag("--dry-run", o.dry_run, "print what would be done and exit");
+  run.flag("--json", o.json, "print the result as one JSON object");
+  run.flag("--quiet", o.quiet, "print warnings and the result only, no progress");
+  run.add("--trace", o.trace, "file for the work of each thread, as Chrome trace events")
+      .type_name("FILE");
+  run.add("--dump-graph", o.graph, "file for a batch's task graph, in Graphviz DOT")
+      .type_name("FILE");
 }
 
 }  // namespace millrace

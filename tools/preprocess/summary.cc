@@ -24,7 +24,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Not getrusage's, which begins with what the program that started this one had.
+// getrusage's maximum would include the memory of the program that started this one.
 std::int64_t peak_bytes() {
   std::ifstream in("/proc/self/status");
   for (std::string line; std::getline(in, line);) {
@@ -33,7 +33,7 @@ std::int64_t peak_bytes() {
   return 0;
 }
 
-// How long our threads could have run but had no processor, because other programs did.
+// Time that our threads were ready to run but waited for a processor.
 double starved_seconds() {
   double ns = 0;
   std::error_code ignored;
@@ -52,7 +52,7 @@ double cpu_of_load(const LoaderStats& stats) {
   return stats.stages.empty() ? 0 : stats.stages[0].cpu_seconds;
 }
 
-// Most frequent first; a reason that names numbers of its own file is one of many alike.
+// Most frequent first; reasons that differ only in numbers are counted as one.
 std::vector<std::pair<std::int64_t, std::string>> by_count(
     const std::map<std::string, std::int64_t>& reasons) {
   std::vector<std::pair<std::int64_t, std::string>> sorted;
@@ -85,7 +85,7 @@ void Summary::add(const LoaderStats& stats) {
 
 void Summary::add_failure(const std::string& reason) {
   ++failures;
-  // Numbers differ from file to file; the reasons that are counted should not.
+  // Replaces numbers, so that equal reasons of different files are counted together.
   std::string kind;
   for (char c : reason) {
     bool digit = c >= '0' && c <= '9';

@@ -1,5 +1,5 @@
-// What a run has done, for people and as JSON: counts, failures by reason, throughput, what limited
-// it, and the most memory it had.
+// Summary of a run as text and as JSON: counts, failures by reason, throughput, what limited it,
+// and peak memory.
 #pragma once
 
 #include "tools/preprocess/shards/targets.h"
@@ -18,20 +18,20 @@ class Summary {
  public:
   Summary();
 
-  // What the loaders of this run counted.
+  // Statistics of the loaders of this run.
   void add(const LoaderStats& stats);
   void add_failure(const std::string& reason);
 
   std::int64_t read_items = 0;  // rows and failures of this run
-  std::int64_t read_bytes = 0;  // of their files
-  std::int64_t failures = 0;    // of this run
-  std::int64_t resumed = 0;     // sources that were done before
-  int rank = -1;                // -1: not one of several
+  std::int64_t read_bytes = 0;  // size of their files
+  std::int64_t failures = 0;    // in this run
+  std::int64_t resumed = 0;     // sources done by earlier runs
+  int rank = -1;                // -1: no ranks
   int threads = 1;
 
   // "decoding: both threads were busy, the writer waited 96 % of the time"
   std::string limit() const;
-  // To stdout; `made` are the caches as they are now, empty if not all is done yet.
+  // Prints to stdout. `made`: the finished caches; empty if shards are still missing.
   void print(const std::string& what, const std::vector<std::pair<std::string, CacheInfo>>& made,
              bool json) const;
 

@@ -10,13 +10,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
 namespace {
 
-// One text a file.
+// One text per file.
 class TextFiles : public Dataset {
  public:
   explicit TextFiles(FileList files) : files_(std::move(files)) {}
@@ -37,7 +35,7 @@ class TextFiles : public Dataset {
   Schema schema_{text_field("text")};
 };
 
-// One text a line. The file is mapped; where lines begin is all that is kept.
+// One text per line. The file is memory-mapped; only the starts of lines are kept in memory.
 class TextLines : public Dataset {
  public:
   explicit TextLines(const std::filesystem::path& path) : file_(path) {
@@ -85,22 +83,29 @@ class Text : public Medium {
     return R"(
 Examples:
   preprocess text captions/ --out captions.arrow                     # strings
-  preprocess text captions.txt --out lines.arrow                     # one text a line
+  preprocess text captions.txt --out lines.arrow                     # one text per line
   preprocess text captions/ --out ids.npy --tokenizer bytes --max-length 256
   preprocess text captions/ --out ids.npy --tokenizer bpe:merges.txt.gz --max-length 77
   preprocess text captions/ --out ids.arrow --tokenizer bytes        # lists, none cut or padded
 )";
   }
-  void declare(CLI::App& app) override {
-    app.add_option("input,--input", input_, "a folder of txt files, or a file of lines")
-        ->required()
-        ->type_name("PATH");
-    app.add_option("--tokenizer", options_.tokenizer,
-                   "bytes (each byte plus 1), or bpe:FILE (CLIP's merges)");
-    app.add_option("--max-length", options_.max_length, "ids per text: padded with 0 or cut")
-        ->check(CLI::PositiveNumber);
-    app.add_flag("--no-cut", options_.no_cut, "a text that is longer is an error instead");
-    app.add_option("--dtype", options_.dtype, "of the ids; by default the smallest that fits");
+  void declare(const Options& options) override {
+    options.add("input,--input", input_, "folder of txt files, or a file with one text per line")
+        .required()
+        .type_name("PATH");
+    options.add("--tokenizer", options_.tokenizer,
+                "write token ids by this tokenizer: bytes (byte plus 1), or bpe:FILE (CLIP's "
+                "merges); default: write strings");
+    options
+        .add("--max-length", options_.max_length,
+             "number of ids per text: shorter texts are padded with 0, longer ones cut; "
+             "default: lists of any length")
+        .positive()
+        .default_text("");
+    options.flag("--no-cut", options_.no_cut,
+                 "treat a text of more than --max-length ids as an error instead of cutting it");
+    options.add("--dtype", options_.dtype,
+                "integer type of the ids; default: the smallest that fits");
   }
   Job make(const RunOptions&, const std::shared_ptr<Pool>& pool) override;
 

@@ -27,7 +27,7 @@ Stroke arc(double x, double y, double across, double down, double from, double t
   return stroke;
 }
 
-// In a box of 1 x 1, and two ways to write where people differ.
+// Strokes in a box of 1 x 1; two variants of digits that people write differently.
 std::vector<Stroke> strokes_of(int digit, bool other) {
   switch (digit) {
     case 0:
@@ -76,7 +76,7 @@ double distance(const Point& p, const Point& a, const Point& b) {
   return std::hypot(p.x - a.x - along * dx, p.y - a.y - along * dy);
 }
 
-// One digit in one hand: its strokes in pixels, around its middle.
+// One digit in one handwriting: strokes in pixels, around its centre.
 struct Glyph {
   std::vector<Stroke> strokes;
   double half_width = 1, reach = 0;
@@ -127,7 +127,7 @@ struct Direction {
 constexpr std::array<Direction, 4> directions{
     {{"right", 1, 0}, {"left", -1, 0}, {"down", 0, 1}, {"up", 0, -1}}};
 
-// Where something that starts at `start` with this speed is, between walls that it bounces off.
+// Position at a time of a point that starts at `start` and bounces between two walls.
 double bounced(double start, double speed, std::int64_t steps, double low, double high) {
   const double width = high - low;
   if (width <= 0) return (low + high) / 2;
@@ -149,8 +149,7 @@ DigitClip draw_digit_clip(std::int64_t index, const DigitClipOptions& o) {
     const Direction& direction = directions[static_cast<std::size_t>(random.below(4))];
     const Glyph glyph(digit, height, o.spread, random);
     const double low = glyph.reach, high = side - glyph.reach;
-    // From somewhere in the half that it leaves, so that it goes where the text says before it
-    // bounces.
+    // Starts in the half that it leaves, so that it first moves in the direction of the caption.
     auto start = [&](double way) {
       const double half = (high - low) / 2, where = random.uniform();
       if (way == 0) return low + 2 * half * (0.5 + o.spread * (where - 0.5));

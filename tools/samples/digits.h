@@ -1,6 +1,5 @@
-// Digits that we draw ourselves, each time a little differently, as hands do: clips of them that
-// move and bounce, with a text that tells what happens. For trying a trainer with nothing
-// downloaded.
+// Draws clips of handwritten-looking digits that move and bounce, with a caption each: data to try
+// a trainer without a download.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +11,9 @@ namespace millrace {
 
 struct DigitClipOptions {
   std::int64_t frames = 10;
-  std::int64_t size = 64;  // of a frame's sides
-  int digits = 1;          // 1 or 2 of them
-  // How much clips of one caption differ, in where they begin, how fast they are and how they are
-  // written; 0: not at all.
+  std::int64_t size = 64;  // height and width of a frame
+  int digits = 1;          // 1 or 2
+  // Variation among clips of one caption in position, speed and handwriting, 0 to 1.
   double spread = 1;
   std::uint64_t seed = 42;
 };
@@ -26,7 +24,7 @@ struct DigitClip {
   std::string caption;  // "the digit 7 moves right"
 };
 
-// The index-th of endlessly many.
+// Draws clip number `index`; every index gives another clip.
 DigitClip draw_digit_clip(std::int64_t index, const DigitClipOptions& options);
 
 }  // namespace millrace

@@ -1,4 +1,4 @@
-// Makes moving digits with texts: GIFs with a text beside each, or arrays as Moving MNIST has them.
+// Writes clips of moving digits with captions: GIFs with text files, or arrays as in Moving MNIST.
 #include "tools/cli/command_line.h"
 #include "tools/samples/digits.h"
 
@@ -28,14 +28,14 @@ Examples:
 Beside moving.npy lie moving.txt, one text a line, and moving.digits.npy, uint8 [clips, digits].
 )";
 
-struct Options {
+struct DigitOptions {
   std::string out;
   std::int64_t count = 1000;
   DigitClipOptions clip{};
 };
 
-// Many small files. None has its name before all of it is on the disk, for which it waits once and
-// not for each of them.
+// Writes many small files durably with one sync for all: each is written under a temporary name and
+// renamed after the sync.
 class SmallFiles {
  public:
   explicit SmallFiles(std::filesystem::path folder) : folder_(std::move(folder)) {
@@ -69,7 +69,7 @@ class SmallFiles {
   std::vector<std::string> names_;
 };
 
-void write_gifs(const Options& o) {
+void write_gifs(const DigitOptions& o) {
   SmallFiles files(o.out);
   const int side = static_cast<int>(o.clip.size);
   const GifFrames shape{.frames = o.clip.frames, .height = side, .width = side, .channels = 1};
@@ -88,7 +88,7 @@ void write_gifs(const Options& o) {
 }
 
 template <class Row>
-void write_array(const std::filesystem::path& path, const Options& o, const Shape& shape,
+void write_array(const std::filesystem::path& path, const DigitOptions& o, const Shape& shape,
                  const Row& row) {
   const Schema schema{{.name = "video", .dtype = DType::uint8, .shape = shape}};
   CacheWriter writer(path, {.schema = schema,
@@ -108,7 +108,7 @@ void write_array(const std::filesystem::path& path, const Options& o, const Shap
   if (!writer.complete()) writer.join();
 }
 
-void write_arrays(const Options& o) {
+void write_arrays(const DigitOptions& o) {
   const std::filesystem::path path = o.out;
   std::filesystem::path digits = path, texts = path;
   digits.replace_extension(".digits.npy");
@@ -128,22 +128,24 @@ void write_arrays(const Options& o) {
 
 int main(int argc, char** argv) {
   using namespace millrace;
-  CommandLine line("sample_digits",
-                   "Draws clips of digits that move and bounce, with a text for each: something "
-                   "to train on with nothing downloaded.",
-                   examples);
-  Options o;
-  CLI::App& app = line.app();
-  app.add_option("out,--out", o.out, "a folder of GIFs and texts, or an .npy file")->required();
-  declare(app, "--count", o.count, "clips", "Clips")->check(CLI::PositiveNumber);
-  declare(app, "--frames", o.clip.frames, "of a clip", "Clips")->check(CLI::PositiveNumber);
-  declare(app, "--size", o.clip.size, "of the sides of a frame", "Clips")
-      ->check(CLI::Range(16, 1024));
-  declare(app, "--digits", o.clip.digits, "1 or 2 in a clip", "Clips")->check(CLI::Range(1, 2));
-  declare(app, "--spread", o.clip.spread,
-          "0 to 1: how much clips of one text differ, in place, speed and hand", "Clips")
-      ->check(CLI::Range(0.0, 1.0));
-  declare(app, "--seed", o.clip.seed, "of all that is random", "Clips");
+  CommandLine line(
+      "sample_digits",
+      "Draws clips of digits that move and bounce, with a text for each: training data "
+      "without a download.",
+      examples);
+  DigitOptions o;
+  const Options options = line.options();
+  options.add("out,--out", o.out, "folder for GIFs and texts, or an .npy file to write").required();
+  Options clips = options.group("Clips");
+  clips.add("--count", o.count, "number of clips to draw").positive();
+  clips.add("--frames", o.clip.frames, "number of frames of a clip").positive();
+  clips.add("--size", o.clip.size, "height and width of a frame, in pixels").range(16, 1024);
+  clips.add("--digits", o.clip.digits, "number of digits in a clip: 1 or 2").range(1, 2);
+  clips
+      .add("--spread", o.clip.spread,
+           "variation among clips of the same text in position, speed and handwriting, 0 to 1")
+      .range(0.0, 1.0);
+  clips.add("--seed", o.clip.seed, "random seed of all clips");
   return line.run(argc, argv, [&] {
     o.out.ends_with(".npy") ? write_arrays(o) : write_gifs(o);
     std::printf("%lld clips: %s\n", static_cast<long long>(o.count), o.out.c_str());

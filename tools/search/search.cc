@@ -1,4 +1,4 @@
-// Finds what is nearest in a cache of embeddings: the captions of a sound, the sounds of a text.
+// Finds the nearest rows in a cache of embeddings: captions of a sound, sounds of a text.
 #include "tools/cli/command_line.h"
 #include "tools/preprocess/tokens/embedding_model.h"
 
@@ -22,11 +22,11 @@ constexpr const char* examples = R"(
 Examples:
   preprocess tokens songs/ --model mulan.9000.pt --out sounds.arrow
   preprocess tokens captions/ --medium text --model mulan.9000.pt --out texts.arrow
-  search texts.arrow --model mulan.9000.pt --sound new.mp3           # which texts fit a sound
-  search sounds.arrow --model mulan.9000.pt --text "a slow piano"    # which sounds fit a text
-  search sounds.arrow --row 17 --top 3                               # what is like a row of it
-Prints the rows that are nearest, each with the cosine of the angle between (1: the same place), its
-caption and the file it was made of.
+  search texts.arrow --model mulan.9000.pt --sound new.mp3           # texts that fit a sound
+  search sounds.arrow --model mulan.9000.pt --text "a slow piano"    # sounds that fit a text
+  search sounds.arrow --row 17 --top 3                               # rows similar to row 17
+Prints the nearest rows, each with its cosine similarity (1: identical), its caption and the file it
+was made from.
 )";
 
 struct SearchOptions {
@@ -43,10 +43,10 @@ struct SearchOptions {
   throw error.kind(ErrorKind::usage);
 }
 
-// The rows of a cache.
-class Places {
+// All embeddings of a cache, in memory.
+class EmbeddingTable {
  public:
-  explicit Places(const std::string& path) : rows_(path) {
+  explicit EmbeddingTable(const std::string& path) : rows_(path) {
     const Schema& schema = rows_.schema();
     const int at = schema.find("embedding");
     if (at < 0 || schema[at].dtype != DType::float32 || schema[at].shape.rank() != 1 ||
@@ -59,19 +59,19 @@ class Places {
     for_each_source(path, [&](std::int64_t row, const CacheSource& source) {
       sources_[static_cast<std::size_t>(row)] = source.name;
     });
-    places_.reserve(static_cast<std::size_t>(rows_.size() * dim_));
+    embeddings_.reserve(static_cast<std::size_t>(rows_.size() * dim_));
     Sample sample(schema);
     for (std::int64_t i = 0; i < rows_.size(); ++i) {
       load(i, sample);
-      const auto place = sample["embedding"].as<const float>();
-      places_.insert(places_.end(), place.begin(), place.end());
+      const auto embedding = sample["embedding"].as<const float>();
+      embeddings_.insert(embeddings_.end(), embedding.begin(), embedding.end());
     }
   }
 
   std::int64_t size() const { return rows_.size(); }
   std::int64_t dim() const { return dim_; }
-  std::span<const float> place(std::int64_t row) const {
-    return {places_.data() + row * dim_, static_cast<std::size_t>(dim_)};
+  std::span<const float> embedding(std::int64_t row) const {
+    return {embeddings_.data() + row * dim_, static_cast<std::size_t>(dim_)};
   }
   std::string caption(std::int64_t row) const {
     if (!captioned_) return {};
@@ -96,8 +96,8 @@ class Places {
   ArrowDataset rows_;
   std::int64_t dim_ = 0;
   bool captioned_ = false;
-  std::vector<float> places_;
-  std::vector<std::string> sources_;  // the files that rows were made of, if the cache tells
+  std::vector<float> embeddings_;
+  std::vector<std::string> sources_;  // file of each row, if the cache records it
 };
 
 double cosine(std::span<const float> a, std::span<const float> b) {
@@ -110,13 +110,14 @@ double cosine(std::span<const float> a, std::span<const float> b) {
   return aa > 0 && bb > 0 ? product / std::sqrt(aa * bb) : 0;
 }
 
-std::shared_ptr<const EmbeddingModel> open_model(const SearchOptions& o, const Places& places) {
+std::shared_ptr<const EmbeddingModel> open_model(const SearchOptions& o,
+                                                 const EmbeddingTable& table) {
   if (o.model.empty()) refuse("--sound and --text need the --model that made the cache");
   auto model = open_embedding_model({.model = o.model, .config = o.config});
   if (!model) refuse("holds no model that embeds sounds and texts", o.model);
-  if (model->dim() != places.dim()) {
+  if (model->dim() != table.dim()) {
     refuse("gives embeddings of " + std::to_string(model->dim()) + " numbers, but the cache has " +
-               std::to_string(places.dim()),
+               std::to_string(table.dim()),
            o.model);
   }
   for (const auto& [name, value] : read_cache_info(o.cache).options) {
@@ -127,7 +128,7 @@ std::shared_ptr<const EmbeddingModel> open_model(const SearchOptions& o, const P
   return model;
 }
 
-std::vector<float> place_of_sound(const SearchOptions& o, const EmbeddingModel& model) {
+std::vector<float> embedding_of_sound(const SearchOptions& o, const EmbeddingModel& model) {
   const int rate = o.rate > 0 ? o.rate : model.sample_rate_hz();
   if (rate == 0) refuse("the model's file does not tell the rate of its sounds; give --rate");
   AudioReader reader;
@@ -148,41 +149,41 @@ std::vector<float> place_of_sound(const SearchOptions& o, const EmbeddingModel& 
   if (static_cast<std::int64_t>(sound.size()) < model.fewest_samples()) {
     throw Error("the sound is shorter than the model needs").at(o.sound);
   }
-  std::vector<float> place(static_cast<std::size_t>(model.dim()));
-  model.embed_sound(sound, place);
-  return place;
+  std::vector<float> embedding(static_cast<std::size_t>(model.dim()));
+  model.embed_sound(sound, embedding);
+  return embedding;
 }
 
-std::vector<float> place_of(const SearchOptions& o, const Places& places) {
+std::vector<float> query_embedding(const SearchOptions& o, const EmbeddingTable& table) {
   const int given = (o.row >= 0 ? 1 : 0) + (o.sound.empty() ? 0 : 1) + (o.text.empty() ? 0 : 1);
   if (given != 1) refuse("give one of --sound, --text and --row");
   if (o.row >= 0) {
-    if (o.row >= places.size()) {
-      refuse("the cache has " + std::to_string(places.size()) + " rows, no row " +
+    if (o.row >= table.size()) {
+      refuse("the cache has " + std::to_string(table.size()) + " rows, no row " +
              std::to_string(o.row));
     }
-    return {places.place(o.row).begin(), places.place(o.row).end()};
+    return {table.embedding(o.row).begin(), table.embedding(o.row).end()};
   }
-  const auto model = open_model(o, places);
-  if (!o.sound.empty()) return place_of_sound(o, *model);
-  std::vector<float> place(static_cast<std::size_t>(model->dim()));
-  TextEmbedder(model, o.bpe).embed(o.text, place);
-  return place;
+  const auto model = open_model(o, table);
+  if (!o.sound.empty()) return embedding_of_sound(o, *model);
+  std::vector<float> embedding(static_cast<std::size_t>(model->dim()));
+  TextEmbedder(model, o.bpe).embed(o.text, embedding);
+  return embedding;
 }
 
 int search(const SearchOptions& o) {
-  const Places places(o.cache);
-  const std::vector<float> wanted = place_of(o, places);
+  const EmbeddingTable table(o.cache);
+  const std::vector<float> wanted = query_embedding(o, table);
   std::vector<std::pair<double, std::int64_t>> found;
-  for (std::int64_t i = 0; i < places.size(); ++i) {
-    found.emplace_back(-cosine(wanted, places.place(i)), i);
+  for (std::int64_t i = 0; i < table.size(); ++i) {
+    found.emplace_back(-cosine(wanted, table.embedding(i)), i);
   }
-  const std::int64_t top = std::min(o.top, places.size());
+  const std::int64_t top = std::min(o.top, table.size());
   std::partial_sort(found.begin(), found.begin() + top, found.end());
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (std::int64_t i = 0; i < top; ++i) {
     const auto [distance, row] = found[static_cast<std::size_t>(i)];
-    const std::string caption = places.caption(row), source = places.source(row);
+    const std::string caption = table.caption(row), source = table.source(row);
     if (o.json) {
       list.push_back(
           {{"row", row}, {"cosine", -distance}, {"caption", caption}, {"source", source}});
@@ -207,24 +208,33 @@ int main(int argc, char** argv) {
                    "a text or another row.",
                    examples);
   SearchOptions o;
-  CLI::App& app = line.app();
-  app.add_option("cache", o.cache, "made by preprocess tokens with a model of train_mulan")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--model", o.model, "the one that made the cache")->type_name("FILE");
-  app.add_option("--model-config", o.config, "its arguments, if its file does not hold them")
-      ->type_name("FILE");
-  app.add_option("--sound", o.sound, "what is near this sound")->type_name("FILE");
-  app.add_option("--text", o.text, "what is near this text");
-  app.add_option("--row", o.row, "what is near this row of the cache")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--top", o.top, "so many")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--seconds", o.seconds, "of the sound, from its start; by default as in training")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--rate", o.rate, "of the sound; by default as in training")
-      ->check(CLI::Range(1, 384'000));
-  app.add_option("--bpe", o.bpe, "the merges file of training; else every byte is a token")
-      ->type_name("FILE");
-  app.add_flag("--json", o.json, "print a JSON list");
+  const Options options = line.options();
+  options.add("cache", o.cache, "cache made by preprocess tokens with a model of train_mulan")
+      .required()
+      .type_name("FILE");
+  options.add("--model", o.model, "checkpoint that made the cache, for --sound and --text")
+      .type_name("FILE");
+  options
+      .add("--model-config", o.config,
+           "arguments of the model as TOML or JSON, if its file does not have them")
+      .type_name("FILE");
+  options.add("--sound", o.sound, "sound file to find the nearest rows of").type_name("FILE");
+  options.add("--text", o.text, "text to find the nearest rows of");
+  options.add("--row", o.row, "row of the cache to find the nearest rows of, from 0")
+      .non_negative()
+      .default_text("");
+  options.add("--top", o.top, "number of nearest rows to print").positive();
+  options
+      .add("--seconds", o.seconds, "seconds of the sound, from its start; default: as in training")
+      .positive()
+      .default_text("");
+  options.add("--rate", o.rate, "sample rate of the sound in Hz; default: as in training")
+      .range(1, 384'000)
+      .default_text("");
+  options
+      .add("--bpe", o.bpe,
+           "BPE merges file that the model was trained with; default: bytes as tokens")
+      .type_name("FILE");
+  options.flag("--json", o.json, "print the result as a JSON list");
   return line.run(argc, argv, [&] { return search(o); });
 }

@@ -2,52 +2,61 @@
 
 namespace millrace {
 
-void add_gan_options(CLI::App& app, const GanOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Losses");
-  };
-  add("--l2-recon-loss", o.l2_recon_loss, "mean square instead of mean difference");
-  add("--use-vgg-and-gan", o.use_vgg_and_gan, "false: reconstruction only");
-  add("--use-hinge-loss", o.use_hinge_loss, "false: binary cross entropy");
-  add("--max-grad-norm", o.stage.max_grad_norm, "clips the generator's gradients; 0: not")
-      ->check(CLI::NonNegativeNumber);
-  add("--discr-max-grad-norm", o.stage.discr_max_grad_norm, "and the discriminator's")
-      ->check(CLI::NonNegativeNumber);
-  add("--apply-grad-penalty-every", o.stage.apply_grad_penalty_every,
-      "steps: the discriminator's gradient penalty; 0: never")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--adversarial-weight", o.stage.adversarial_weight,
-                 "of the discriminator's word beside the perceptual loss; by default 1, and 0.1 "
-                 "beside the reconstruction if there is no --vgg")
-      ->check(CLI::NonNegativeNumber)
-      ->group("Losses");
-  add("--discr-start-step", o.stage.discr_start_step,
-      "until then the discriminator learns, but has no word")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--vgg", o.stage.vgg, "VGG16's weights, for the perceptual loss; else without")
-      ->type_name("FILE")
-      ->group("Losses");
-  app.add_flag("--compat", o.stage.compat, o.compat)->group("Losses");
-  app.add_option("--weights", o.weights,
-                 "start from these: a vae.<step>.pt, vae.<step>.ema.pt or checkpoint, of here or "
-                 "of the trainer in Python")
-      ->type_name("FILE")
-      ->group("Model");
+void add_gan_options(const Options& options, const GanOptions& o) {
+  Options losses = options.group("Losses");
+  losses.add("--l2-recon-loss", o.l2_recon_loss,
+             "reconstruction loss is the squared (L2) instead of the absolute (L1) error");
+  losses.add("--use-vgg-and-gan", o.use_vgg_and_gan,
+             "train with discriminator and perceptual loss; false: reconstruction loss only");
+  losses.add("--use-hinge-loss", o.use_hinge_loss,
+             "hinge loss for the discriminator; false: binary cross entropy");
+  losses
+      .add("--max-grad-norm", o.stage.max_grad_norm,
+           "maximum gradient norm of the generator; 0: no clipping")
+      .non_negative();
+  losses
+      .add("--discr-max-grad-norm", o.stage.discr_max_grad_norm,
+           "maximum gradient norm of the discriminator; 0: no clipping")
+      .non_negative();
+  losses
+      .add("--apply-grad-penalty-every", o.stage.apply_grad_penalty_every,
+           "number of steps between gradient penalties of the discriminator; 0: never")
+      .non_negative();
+  losses
+      .add("--adversarial-weight", o.stage.adversarial_weight,
+           "weight of the adversarial loss relative to the perceptual loss, default 1; without "
+           "--vgg relative to the reconstruction loss, default 0.1")
+      .non_negative();
+  losses
+      .add("--discr-start-step", o.stage.discr_start_step,
+           "step from which the adversarial loss trains the generator; before, only the "
+           "discriminator learns from it")
+      .non_negative();
+  losses
+      .add("--vgg", o.stage.vgg,
+           "weights of VGG16 for the perceptual loss; default: no perceptual loss")
+      .type_name("FILE");
+  losses.flag("--compat", o.stage.compat, o.compat);
+  options.group("Model")
+      .add("--weights", o.weights,
+           "weights to start from: a vae.<step>.pt, vae.<step>.ema.pt or checkpoint, of Millrace "
+           "or of the Python trainer")
+      .type_name("FILE");
 }
 
-void add_codebook_options(CLI::App& app, VectorQuantizerOptions& vq, const char* group) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, group);
-  };
-  add("--vq-codebook-dim", vq.codebook_dim, "of a code");
-  add("--vq-decay", vq.decay, "of the codebook's moving average");
-  add("--vq-eps", vq.eps, "keeps codes that nobody uses finite");
-  add("--vq-commitment-weight", vq.commitment_weight, "of features near their code");
-  add("--vq-kmeans-init", vq.kmeans_init, "start from the first batch's means");
-  add("--vq-kmeans-iters", vq.kmeans_iters, "so many rounds");
-  add("--vq-use-cosine-sim", vq.use_cosine_sim, "false: Euclidean distance");
-  add("--vq-threshold-ema-dead-code", vq.threshold_ema_dead_code,
-      "codes that are used less are replaced by features; 0: never");
+void add_codebook_options(const Options& options, VectorQuantizerOptions& vq) {
+  options.add("--vq-codebook-dim", vq.codebook_dim,
+              "number of dimensions of a code; 0: as many as the encoder's channels");
+  options.add("--vq-decay", vq.decay, "decay of the codebook's moving average per step");
+  options.add("--vq-eps", vq.eps, "Laplace smoothing of the codes' usage counts");
+  options.add("--vq-commitment-weight", vq.commitment_weight, "weight of the commitment loss");
+  options.add("--vq-kmeans-init", vq.kmeans_init,
+              "initialise the codebook by k-means over the first batch");
+  options.add("--vq-kmeans-iters", vq.kmeans_iters, "number of k-means iterations");
+  options.add("--vq-use-cosine-sim", vq.use_cosine_sim,
+              "choose codes by cosine similarity; false: by Euclidean distance");
+  options.add("--vq-threshold-ema-dead-code", vq.threshold_ema_dead_code,
+              "average usage below which a code is replaced by a random feature; 0: never");
 }
 
 }  // namespace millrace

@@ -1,11 +1,11 @@
-// What train_mesh_autoencoder was asked for: between the program and its library.
+// train_mesh_autoencoder's options: filled by the program, read by the library that trains.
 #pragma once
 
 #include "tools/train/mesh_data_options.h"
 #include "tools/train/train_options.h"
 
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_config.h>
-#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_stage.h>
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_stage_options.h>
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace millrace {
 
 struct MeshAutoencoderTrainOptions {
-  MeshAutoencoderTrainOptions() {  // where the trainer in Python differs from others
+  MeshAutoencoderTrainOptions() {  // defaults of the Python trainer
     train.checkpoints_folder = "./checkpoints";
     train.checkpoint_stem = "mesh-autoencoder.ckpt";
     train.checkpoint_numbers = CheckpointNumbers::checkpoints;
@@ -35,7 +35,7 @@ struct MeshAutoencoderTrainOptions {
   std::string over_long = "skip";
   std::string weights{};
 
-  // Flags that are no single value of the model's.
+  // Flags that set no single member of the model's configuration.
   std::vector<double> coordinate_range{-1, 1};
   double soft_clamp = 10;  // 0: none
 };

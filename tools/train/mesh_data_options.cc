@@ -2,22 +2,24 @@
 
 namespace millrace {
 
-void add_mesh_data_options(CLI::App& app, MeshSourceOptions& o, const char* fields) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Data");
-  };
-  add("--data-kwargs", o.data.data_kwargs, fields);
-  app.add_option("--face-edge-cache", o.face_edge_cache,
-                 "a folder that remembers which faces touch, and how many there are")
-      ->type_name("FOLDER")
-      ->group("Data");
-  add("--bucket-window", o.bucket_window,
-      "meshes of so many batches are sorted by length, so that little is padding; 0: not")
-      ->check(CLI::NonNegativeNumber);
-  add("--augment-scale-low", o.data.augment.scale_low, "each axis is stretched by at least this");
-  add("--augment-scale-high", o.data.augment.scale_high, "and at most this");
-  add("--augment-rotation", o.data.augment.rotation, "turned by up to so many degrees");
-  add("--augment-jitter", o.data.augment.jitter, "every vertex moves by up to so much");
+void add_mesh_data_options(const Options& options, MeshSourceOptions& o, const char* fields) {
+  Options data = options.group("Data");
+  data.add("--data-kwargs", o.data.data_kwargs, fields);
+  data.add("--face-edge-cache", o.face_edge_cache,
+           "folder that caches the pairs of adjacent faces of each mesh")
+      .type_name("FOLDER");
+  data.add("--bucket-window", o.bucket_window,
+           "number of batches within which meshes are sorted by length, to reduce padding; 0: no "
+           "sorting")
+      .non_negative();
+  data.add("--augment-scale-low", o.data.augment.scale_low,
+           "minimum random scale factor of each axis");
+  data.add("--augment-scale-high", o.data.augment.scale_high,
+           "maximum random scale factor of each axis");
+  data.add("--augment-rotation", o.data.augment.rotation,
+           "maximum random rotation around the vertical axis, in degrees");
+  data.add("--augment-jitter", o.data.augment.jitter,
+           "maximum random shift of each vertex, in units of the normalised mesh");
 }
 
 }  // namespace millrace

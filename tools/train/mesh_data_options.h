@@ -1,8 +1,7 @@
-// What the mesh trainers have in common on their command lines: how meshes are read, sorted into
-// batches and augmented.
+// Options that both mesh trainers share: how meshes are read, sorted into batches and augmented.
 #pragma once
 
-#include "tools/cli/command_line.h"
+#include "tools/cli/options.h"
 
 #include <millrace/datasets/mesh/mesh_data.h>
 
@@ -17,7 +16,7 @@ struct MeshSourceOptions {
   std::int64_t bucket_window = 100;
 };
 
-// `fields`: what --data-kwargs says of itself.
-void add_mesh_data_options(CLI::App& app, MeshSourceOptions& options, const char* fields);
+// `fields`: help text of --data-kwargs.
+void add_mesh_data_options(const Options& options, MeshSourceOptions& values, const char* fields);
 
 }  // namespace millrace

@@ -1,11 +1,11 @@
-// What train_mesh_transformer was asked for: between the program and its library.
+// train_mesh_transformer's options: filled by the program, read by the library that trains.
 #pragma once
 
 #include "tools/train/mesh_data_options.h"
 #include "tools/train/train_options.h"
 
 #include <millrace/training/models/mesh_transformer/mesh_transformer_config.h>
-#include <millrace/training/models/mesh_transformer/mesh_transformer_stage.h>
+#include <millrace/training/models/mesh_transformer/mesh_transformer_stage_options.h>
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace millrace {
 
 struct MeshTransformerTrainOptions {
-  MeshTransformerTrainOptions() {  // where the trainer in Python differs from others
+  MeshTransformerTrainOptions() {  // defaults of the Python trainer
     train.checkpoints_folder = "./checkpoints";
     train.checkpoint_stem = "mesh-transformer.ckpt";
     train.checkpoint_numbers = CheckpointNumbers::checkpoints;
@@ -36,7 +36,7 @@ struct MeshTransformerTrainOptions {
   std::string weights{};
   MeshSourceOptions meshes{};
 
-  // Flags that are no single value of the model's.
+  // Flags that set no single member of the model's configuration.
   std::vector<std::string> attn_kwargs{"ff_glu=true", "attn_num_mem_kv=4"};
   std::string text_embeds{};
   TextEncoderConfig text_encoder{};

@@ -1,10 +1,10 @@
-// What train_mulan was asked for: between the program and its library.
+// train_mulan's options: filled by the program, read by the library that trains.
 #pragma once
 
 #include "tools/train/train_options.h"
 
 #include <millrace/training/models/mulan/mulan_config.h>
-#include <millrace/training/models/mulan/mulan_stage.h>
+#include <millrace/training/models/mulan/mulan_stage_options.h>
 
 #include <cstdint>
 #include <string>

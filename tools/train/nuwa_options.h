@@ -1,10 +1,10 @@
-// What train_nuwa was asked for: between the program and its library.
+// train_nuwa's options: filled by the program, read by the library that trains.
 #pragma once
 
 #include "tools/train/train_options.h"
 
 #include <millrace/training/models/nuwa/nuwa_config.h>
-#include <millrace/training/models/nuwa/nuwa_stage.h>
+#include <millrace/training/models/nuwa/nuwa_stage_options.h>
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 namespace millrace {
 
 struct NuwaTrainOptions {
-  NuwaTrainOptions() {  // where the trainer in Python differs from others
+  NuwaTrainOptions() {  // defaults of the Python trainer
     train.results_folder = "./results-nuwa";
     train.batch_size = 4;
     train.grad_accum_every = 8;

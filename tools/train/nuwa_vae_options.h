@@ -1,10 +1,10 @@
-// What train_nuwa_vae was asked for: between the program and its library.
+// train_nuwa_vae's options: filled by the program, read by the library that trains.
 #pragma once
 
 #include "tools/train/train_options.h"
 
 #include <millrace/training/models/nuwa/nuwa_vqgan_config.h>
-#include <millrace/training/models/vqgan/vqgan_stage.h>
+#include <millrace/training/models/vqgan/vqgan_stage_options.h>
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 namespace millrace {
 
 struct NuwaVaeTrainOptions {
-  NuwaVaeTrainOptions() {  // where the trainer in Python differs from others
+  NuwaVaeTrainOptions() {  // defaults of the Python trainer
     train.ema.update_after_step = 2000;
     train.ema.update_every = 10;
   }

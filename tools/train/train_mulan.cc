@@ -1,4 +1,4 @@
-// Trains MuLaN on sounds with captions.
+// train_mulan: trains MuLaN on sounds with captions.
 #include "tools/train/mulan_options.h"
 
 #include <string>
@@ -11,122 +11,140 @@ Examples:
   train_mulan songs --batch-size 32 --data-max-length 160000 --num-train-steps 50000
   train_mulan songs --table captions.csv --batch-size 32 ...  # columns path and caption
   train_mulan pairs.arrow --batch-size 32 ...                 # columns audio and caption (or tokens)
-  train_mulan --config results/config.toml --resume           # go on where it was stopped
+  train_mulan --config results/config.toml --resume           # continue where it was stopped
   torchrun --no-python --nproc-per-node 2 train_mulan songs --batch-size 16 ...
 
-A folder holds sounds of any format, rate and number of channels, each with its caption beside it
-(a.mp3 and a.txt), or a table names them: CSV, JSON lines or Arrow. Of each sound a step sees
---data-max-length samples from anywhere in it; what is shorter ends in silence. Captions are never
+A folder holds sounds of any format, rate and number of channels, each with a caption beside it
+(a.mp3 and a.txt) or in a table: CSV, JSON lines or Arrow. A step takes a random window of
+--data-max-length samples from each sound; shorter sounds are padded with silence. Captions are never
 cut to the length of sounds. With ranks, every sound is contrasted with the texts of all ranks: 2
 ranks with batches of 16 train as one process with batches of 32.
 
-What it leaves in the results folder:
+Files in the results folder:
   mulan.<step>.pt                   {model, optim}, which the trainer in Python loads, and the
                                     model's configuration: preprocess tokens --model takes it
-  retrieval.<step>.txt              captions of a validation batch, and which its sounds are near
-  checkpoint.<steps>.pt             all that --resume needs; Python reads it too
-  metrics.jsonl, events.out.*       what was logged, with the retrieval accuracy over all that is
-                                    held out; tensorboard --logdir results
+  retrieval.<step>.txt              captions of a validation batch, and the nearest ones of each
+                                    sound
+  checkpoint.<steps>.pt             everything that --resume needs; Python reads it too
+  metrics.jsonl, events.out.*       metrics, with the retrieval accuracy on the validation
+                                    set; tensorboard --logdir results
   config.toml                       every option, for --config
   errors.jsonl                      files that could not be read
 )";
 
-void add_data_options(CLI::App& app, MulanTrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Data");
-  };
-  add("--data-max-length", o.data_max_length,
-      "samples of a sound that a step sees, from a random place; 0: whole sounds, cut to the "
-      "shortest of the batch")
-      ->check(CLI::NonNegativeNumber);
-  add("--sample-rate", o.sample_rate_hz, "Hz: sounds are resampled to it, and mixed to one channel")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--table", o.table, "captions by path, instead of texts beside the sounds")
-      ->type_name("FILE")
-      ->group("Data");
-  add("--path-column", o.path_column, "of the table: paths below the folder");
-  add("--caption-column", o.caption_column, "of the table");
-  app.add_option("--bpe", o.bpe, "merges in CLIP's format; without, every byte is a token")
-      ->type_name("FILE")
-      ->group("Data");
-  add("--truncate-captions", o.truncate_captions,
-      "cut captions of more than --text-max-seq-len tokens; false: such a pair is a bad one");
+void add_data_options(const Options& options, MulanTrainOptions& o) {
+  Options data = options.group("Data");
+  data.add("--data-max-length", o.data_max_length,
+           "length of the random window taken from each sound, in samples; 0: whole sounds, cut to "
+           "the shortest of the batch")
+      .non_negative();
+  data.add("--sample-rate", o.sample_rate_hz,
+           "sample rate in Hz that sounds are resampled to, mixed to one channel")
+      .range(1, 1'000'000);
+  data.add("--table", o.table,
+           "table of captions by path (CSV, JSON lines, Arrow), instead of texts beside the sounds")
+      .type_name("FILE");
+  data.add("--path-column", o.path_column,
+           "column of --table with the paths, relative to the folder");
+  data.add("--caption-column", o.caption_column, "column of --table with the captions");
+  data.add("--bpe", o.bpe,
+           "BPE merges file in CLIP's format; default: every byte of a text is a token")
+      .type_name("FILE");
+  data.add("--truncate-captions", o.truncate_captions,
+           "cut captions of more than --text-max-seq-len tokens; false: treat them as unreadable");
 }
 
-void add_transformer_options(CLI::App& app, MulanTransformerConfig& c, const std::string& prefix,
-                             const char* group) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    declare(app, ("--" + prefix + name).c_str(), value, text, group);
-  };
-  add("dim", c.dim, "of the transformer");
-  add("depth", c.depth, "its layers");
-  add("dim-head", c.dim_head, "of a head of attention");
-  add("heads", c.heads, "how many");
-  add("attn-dropout", c.attn_dropout, "of attention");
-  add("ff-mult", c.ff_mult, "width of the networks between, in dims");
-  add("ff-dropout", c.ff_dropout, "in them");
+void add_transformer_options(const Options& options, MulanTransformerConfig& c,
+                             const std::string& prefix) {
+  const std::string of = " of the " + prefix + " encoder", flag = "--" + prefix + "-";
+  options.add(flag + "dim", c.dim, "number of channels" + of);
+  options.add(flag + "depth", c.depth, "number of layers" + of);
+  options.add(flag + "dim-head", c.dim_head, "number of channels per attention head" + of);
+  options.add(flag + "heads", c.heads, "number of attention heads" + of);
+  options.add(flag + "attn-dropout", c.attn_dropout, "attention dropout probability" + of);
+  options.add(flag + "ff-mult", c.ff_mult,
+              "width of the feed-forward layers" + of + ", as a multiple of its channels");
+  options.add(flag + "ff-dropout", c.ff_dropout, "feed-forward dropout probability" + of);
 }
 
-void add_audio_options(CLI::App& app, MulanTrainOptions& o) {
-  const char* group = "Sounds";
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, group);
-  };
+void add_spectrogram_options(const Options& sounds, MulanTrainOptions& o) {
   MulanAudioConfig& audio = o.model.audio;
-  add_transformer_options(app, audio, "audio-", group);
-  add("--patch-size", o.patch_size, "of a spectrogram: one number, or frequencies and times")
-      ->expected(1, 2);
-  add("--patch-dropout-prob", audio.patch_dropout_prob, "of patches that a step does not see");
-  add("--accept-spec", audio.accept_spec, "the data set has spectrograms instead of sounds");
-  add("--accept-spec-time-first", audio.accept_spec_time_first, "theirs: [times, frequencies]");
-  add("--spec-n-fft", audio.spec_n_fft, "of a spectrogram: half as many frequencies, and one");
-  add("--spec-win-length", audio.spec_win_length, "samples of a window");
-  add("--spec-hop-length", o.spec_hop_length, "from window to window; 0: half a window")
-      ->check(CLI::NonNegativeNumber);
-  add("--spec-power", audio.spec_power, "of the magnitude: 1 or 2");
-  add("--spec-pad", audio.spec_pad, "samples of silence at both ends");
-  add("--spec-center", audio.spec_center, "windows are centred, so that the ends count");
-  add("--spec-pad-mode", audio.spec_pad_mode, "what is beyond the ends then")
-      ->check(CLI::IsMember({"reflect", "constant", "replicate", "circular"}));
-  add("--spec-augment", o.model.spec_augment, "false: without the masks");
-  add("--spec-aug-freq-mask", audio.spec_aug_freq_mask,
-      "a band of at most so many frequencies is hidden; all of them, if it is more than there are");
-  add("--spec-aug-time-mask", audio.spec_aug_time_mask, "and so many times");
-  add("--spec-aug-stretch-factor", audio.spec_aug_stretch_factor,
-      "without effect, as in the package");
+  sounds.add("--accept-spec", audio.accept_spec,
+             "data set contains spectrograms instead of sounds");
+  sounds.add("--accept-spec-time-first", audio.accept_spec_time_first,
+             "spectrograms of the data set are [times, frequencies]");
+  sounds.add("--spec-n-fft", audio.spec_n_fft,
+             "FFT size of the spectrogram, in samples; gives n / 2 + 1 frequencies");
+  sounds.add("--spec-win-length", audio.spec_win_length,
+             "window length of the spectrogram, in samples");
+  sounds
+      .add("--spec-hop-length", o.spec_hop_length,
+           "distance between spectrogram windows, in samples; 0: half a window")
+      .non_negative();
+  sounds.add("--spec-power", audio.spec_power, "exponent of the spectrogram's magnitude: 1 or 2");
+  sounds.add("--spec-pad", audio.spec_pad, "number of samples of silence added at both ends");
+  sounds.add("--spec-center", audio.spec_center,
+             "centre spectrogram windows on their time, padding the ends of the sound");
+  sounds.add("--spec-pad-mode", audio.spec_pad_mode, "padding mode at the ends with --spec-center")
+      .one_of({"reflect", "constant", "replicate", "circular"});
+  sounds.add("--spec-augment", o.model.spec_augment,
+             "mask random bands of the spectrogram in training (SpecAugment)");
+  sounds.add("--spec-aug-freq-mask", audio.spec_aug_freq_mask,
+             "maximum width of the masked frequency band; larger than the spectrogram masks all");
+  sounds.add("--spec-aug-time-mask", audio.spec_aug_time_mask,
+             "maximum width of the masked time band, in spectrogram columns");
+  sounds.add("--spec-aug-stretch-factor", audio.spec_aug_stretch_factor,
+             "accepted without effect, as in the Python package");
 }
 
-void add_model_options(CLI::App& app, MulanTrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text, const char* group = "Model") {
-    return declare(app, name, value, text, group);
-  };
-  add_transformer_options(app, o.model.text, "text-", "Texts");
-  add("--text-num-tokens", o.num_tokens, "of the vocabulary; 0: as many as the tokenizer has",
-      "Texts")
-      ->check(CLI::NonNegativeNumber);
-  add("--text-max-seq-len", o.model.text.max_seq_len, "tokens of a caption at most", "Texts");
-  add("--text-pad-id", o.model.text.pad_id, "the token that fills captions up", "Texts");
-  add("--dim-latent", o.model.dim_latent, "of the space that sounds and texts share");
-  add("--decoupled-contrastive-learning", o.model.decoupled_contrastive_learning,
-      "a pair is not among what it is contrasted with");
-  add("--sigmoid-contrastive-loss", o.model.sigmoid_contrastive_loss, "every pair for itself");
-  add("--hierarchical-contrastive-loss", o.model.hierarchical_contrastive_loss,
-      "contrast layers in between, too");
-  add("--hierarchical-contrastive-loss-layers", o.hierarchical_layers, "so many; 0: all but one")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--weights", o.weights,
-                 "start from these: a mulan.<step>.pt or checkpoint, of here or of the trainer in "
-                 "Python, or a state_dict")
-      ->type_name("FILE")
-      ->group("Model");
+void add_audio_options(const Options& options, MulanTrainOptions& o) {
+  Options sounds = options.group("Sounds");
+  add_transformer_options(sounds, o.model.audio, "audio");
+  sounds
+      .add("--patch-size", o.patch_size,
+           "size of a spectrogram patch: one number, or frequencies and times")
+      .expected(1, 2);
+  sounds.add("--patch-dropout-prob", o.model.audio.patch_dropout_prob,
+             "fraction of patches dropped in training");
+  add_spectrogram_options(sounds, o);
 }
 
-void add_stage_options(CLI::App& app, MulanTrainOptions& o) {
-  declare(app, "--max-grad-norm", o.stage.max_grad_norm, "clips the gradients; 0: not", "Optimizer")
-      ->check(CLI::NonNegativeNumber);
-  app.add_flag("--use-lion", o.use_lion, "short for --optimizer lion")->group("Optimizer");
-  app.add_flag("--force-clear-prev-results", o.force_clear_prev_results, "the same as --clear")
-      ->group("Results");
+void add_model_options(const Options& options, MulanTrainOptions& o) {
+  Options texts = options.group("Texts"), model = options.group("Model");
+  add_transformer_options(texts, o.model.text, "text");
+  texts
+      .add("--text-num-tokens", o.num_tokens,
+           "size of the text vocabulary; 0: that of the tokenizer")
+      .non_negative();
+  texts.add("--text-max-seq-len", o.model.text.max_seq_len,
+            "maximum number of tokens of a caption");
+  texts.add("--text-pad-id", o.model.text.pad_id, "token id that captions are padded with");
+  model.add("--dim-latent", o.model.dim_latent,
+            "number of dimensions of the joint embedding space");
+  model.add("--decoupled-contrastive-learning", o.model.decoupled_contrastive_learning,
+            "leave the positive pair out of the denominator of the contrastive loss");
+  model.add("--sigmoid-contrastive-loss", o.model.sigmoid_contrastive_loss,
+            "sigmoid loss of every pair instead of a softmax over the batch");
+  model.add("--hierarchical-contrastive-loss", o.model.hierarchical_contrastive_loss,
+            "add contrastive losses of intermediate layers");
+  model
+      .add("--hierarchical-contrastive-loss-layers", o.hierarchical_layers,
+           "number of intermediate layers with a contrastive loss; 0: all but one")
+      .non_negative();
+  model
+      .add("--weights", o.weights,
+           "weights to start from: a mulan.<step>.pt or checkpoint of Millrace or of the Python "
+           "trainer, or a state_dict")
+      .type_name("FILE");
+}
+
+void add_stage_options(const Options& options, MulanTrainOptions& o) {
+  Options optimizer = options.group("Optimizer");
+  optimizer.add("--max-grad-norm", o.stage.max_grad_norm, "maximum gradient norm; 0: no clipping")
+      .non_negative();
+  optimizer.flag("--use-lion", o.use_lion, "short form of --optimizer lion");
+  options.group("Results").flag("--force-clear-prev-results", o.force_clear_prev_results,
+                                "the same as --clear, by the name of the Python trainer");
 }
 
 }  // namespace
@@ -134,20 +152,21 @@ void add_stage_options(CLI::App& app, MulanTrainOptions& o) {
 
 int main(int argc, char** argv) {
   using namespace millrace;
-  CommandLine line("train_mulan",
-                   "Trains MuLaN on sounds with captions: two encoders that bring a sound and a "
-                   "text that describes it to the same place.",
-                   examples);
-  MulanTrainOptions options;
-  add_train_options(line.app(), options.train, {.average = false});
-  line.app()
-      .get_option("--num-train-steps")
-      ->required(false)
-      ->description("how long to train; by default as many steps as there are pairs");
-  add_data_options(line.app(), options);
-  add_stage_options(line.app(), options);
-  add_audio_options(line.app(), options);
-  add_model_options(line.app(), options);
+  CommandLine line(
+      "train_mulan",
+      "Trains MuLaN on sounds with captions: two encoders that map a sound and the text "
+      "that describes it to nearby embeddings.",
+      examples);
+  MulanTrainOptions values;
+  const Options options = line.options();
+  add_train_options(options, values.train, {.average = false});
+  options.find("--num-train-steps")
+      .required(false)
+      .help("total number of optimizer steps; default: as many as there are pairs");
+  add_data_options(options, values);
+  add_stage_options(options, values);
+  add_audio_options(options, values);
+  add_model_options(options, values);
   return line.run(argc, argv,
-                  [&] { return run_trainer("millrace_train_mulan", line.app(), &options); });
+                  [&] { return run_trainer("millrace_train_mulan", options, &values); });
 }

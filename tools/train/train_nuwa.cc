@@ -1,4 +1,4 @@
-// Trains NUWA's text to video.
+// train_nuwa: trains NUWA, text to video.
 #include "tools/train/nuwa_options.h"
 
 #include <string>
@@ -11,119 +11,147 @@ Examples:
   train_nuwa gifs --vae results/vae.9000.pt --dim 512 --num-train-steps 100000
   train_nuwa moving.npy --texts captions.txt --vae vae.9000.pt --dim 256 --num-train-steps 20000
   preprocess tokens gifs --model results/checkpoint.9000.pt --frames 10 --captions --out tokens.arrow
-  train_nuwa tokens.arrow --vae results/checkpoint.9000.pt --dim 512 ...     # sooner
-  train_nuwa --config results-nuwa/config.toml --resume        # go on where it was stopped
+  train_nuwa tokens.arrow --vae results/checkpoint.9000.pt --dim 512 ...     # faster
+  train_nuwa --config results-nuwa/config.toml --resume        # continue where it was stopped
   torchrun --no-python --nproc-per-node 2 train_nuwa gifs --vae vae.9000.pt ...
 
-What it is trained on:
+Training data:
   a folder       GIFs with a text beside each, a.gif and a.txt
   videos         uint8 .npy or raw memmap of clips, with --texts or --digits
-  tokens         what `preprocess tokens --captions` wrote (.arrow), or an .npy or raw memmap of
-                 codes with --texts or --digits
-Clips are brought to --max-video-frames frames of the VAE's size: the first ones, cut in the middle;
-short ones repeat their last frame.
+  tokens         cache written by `preprocess tokens --captions` (.arrow), or an .npy or raw memmap
+                 of codes with --texts or --digits
+From each clip the first --max-video-frames frames are taken, cropped to the VAE's size; short clips
+repeat their last frame.
 
-What it leaves in the results folder:
-  <step>.png, <step>.gif            what the model makes of a text: frames one below the other, and
-                                    as a clip; the text is in the log
+Files in the results folder:
+  <step>.png, <step>.gif            a clip generated from a text, as frames and as a GIF; the text
+                                    is in the log
   nuwa.<step>.pt                    weights, for NUWA.load_state_dict in Python, with the VAE's
-  checkpoint.<steps>.pt             all that --resume needs
-  metrics.jsonl, events.out.*       what was logged; tensorboard --logdir results-nuwa
+  checkpoint.<steps>.pt             everything that --resume needs
+  metrics.jsonl, events.out.*       metrics; tensorboard --logdir results-nuwa
   config.toml                       every option, for --config
   errors.jsonl                      files that could not be read
 )";
 
-void add_data_options(CLI::App& app, NuwaTrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Data");
-  };
-  auto file = [&](const char* name, std::string& value, const char* text) {
-    return app.add_option(name, value, text)->type_name("FILE")->group("Data");
-  };
-  add("--dataset-type", o.dataset_type,
-      "gifs, videos or tokens, see below; auto: by what it is and how large its rows are")
-      ->check(CLI::IsMember({"auto", "gifs", "videos", "tokens"}));
-  auto* texts = file("--texts", o.texts, "of an array file: UTF-8, one line a clip");
-  file("--digits", o.digits, "of an array file: uint8 [clips, digits], which read \"3 7\"")
-      ->excludes(texts);
-  add("--num-digits", o.num_digits, "in a row of --digits, if that has no header")
-      ->check(CLI::PositiveNumber);
-  add("--random-rotate", o.random_rotate, "clips of an array file: by 0, 90, 180 or 270 degrees");
-  add("--frame-choice", o.frame_choice, "of GIFs: first, random (a window) or uniform (spread)")
-      ->check(CLI::IsMember({"first", "random", "uniform"}));
-  add("--frame-stride", o.frame_stride, "of GIFs: take every n-th frame")
-      ->check(CLI::PositiveNumber);
-  add("--short-clips", o.short_clips,
-      "GIFs with too few frames: repeat the last, black, loop, or error: leave them out")
-      ->check(CLI::IsMember({"repeat", "black", "loop", "error"}));
-  file("--bpe", o.bpe, "a vocabulary of merges in CLIP's format; without one, bytes are tokens");
-  add("--no-cut", o.no_cut, "a text of more than --text-max-seq-len tokens is an error, not cut");
+// As the Python trainer: NUWA keeps no moving average, so it has no options for one.
+constexpr TrainNames names{.average = false};
+
+void add_data_options(const Options& options, NuwaTrainOptions& o) {
+  Options data = options.group("Data");
+  data.add("--dataset-type", o.dataset_type,
+           "kind of data: gifs, videos or tokens, see below; auto: found from the file and the "
+           "size of its rows")
+      .one_of({"auto", "gifs", "videos", "tokens"});
+  Option texts =
+      data.add("--texts", o.texts, "captions for an array file: UTF-8, one line per clip")
+          .type_name("FILE");
+  data.add("--digits", o.digits,
+           "captions for an array file: uint8 [clips, digits], read as \"3 7\"")
+      .type_name("FILE")
+      .excludes(texts);
+  data.add("--num-digits", o.num_digits, "number of digits per row of a raw --digits file")
+      .positive();
+  data.add("--random-rotate", o.random_rotate,
+           "rotate clips of an array file by a random multiple of 90 degrees");
+  data.add("--frame-choice", o.frame_choice,
+           "which frames of a GIF to take: first, random (a random window) or uniform (evenly "
+           "spread)")
+      .one_of({"first", "random", "uniform"});
+  data.add("--frame-stride", o.frame_stride, "take every n-th frame of a GIF").positive();
+  data.add("--short-clips", o.short_clips,
+           "fill GIFs with too few frames: repeat the last, black, loop; or error: leave them out")
+      .one_of({"repeat", "black", "loop", "error"});
+  data.add("--bpe", o.bpe,
+           "BPE merges file in CLIP's format; default: every byte of a text is a token")
+      .type_name("FILE");
+  data.add("--no-cut", o.no_cut,
+           "treat a text of more than --text-max-seq-len tokens as an error instead of cutting it");
 }
 
-void add_model_options(CLI::App& app, NuwaTrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Model");
-  };
-  auto file = [&](const char* name, std::string& value, const char* text) {
-    return app.add_option(name, value, text)->type_name("FILE")->group("Model");
-  };
+void add_model_options(const Options& options, NuwaTrainOptions& o) {
+  Options group = options.group("Model");
   NuwaConfig& model = o.model;
-  file("--vae", o.vae, "what train_nuwa_vae or its trainer in Python left")->required();
-  file("--vae-config", o.vae_config,
-       "its arguments as TOML or JSON, if neither it nor a config.toml beside it holds them");
-  app.add_option("--vae-weights", o.vae_weights,
-                 "ema or model; by default the moving average if there is one")
-      ->check(CLI::IsMember({"ema", "model"}))
-      ->group("Model");
-  app.add_option("--dim", model.dim, "channels of the transformers")->required()->group("Model");
-  add("--max-video-frames", model.max_video_frames, "of a clip");
-  add("--text-num-tokens", model.text_num_tokens, "how many there are; 0: as the tokenizer has");
-  add("--text-max-seq-len", model.text_max_seq_len, "tokens of a text");
-  add("--text-enc-depth", model.text_enc_depth, "layers of the transformer of texts");
-  add("--text-enc-dim-head", model.text_enc_dim_head, "channels of its heads");
-  add("--text-enc-heads", model.text_enc_heads, "how many");
-  add("--text-rotary-pos-emb", model.text_rotary_pos_emb, "false: absolute positions");
-  add("--enc-reversible", model.enc_reversible, "two streams; Python cannot run it otherwise");
-  add("--dec-depth", model.dec_depth, "layers of the transformer of videos");
-  add("--dec-dim-head", model.dec_dim_head, "channels of its heads");
-  add("--dec-heads", model.dec_heads, "how many");
-  add("--dec-reversible", model.dec_reversible, "two streams");
-  add("--attn-dropout", model.attn_dropout, "of attention")->check(CLI::Range(0.0, 0.99));
-  add("--ff-dropout", model.ff_dropout, "of feed-forward layers")->check(CLI::Range(0.0, 0.99));
-  add("--embed-gradient-frac", model.embed_gradient_frac,
-      "tables learn by so much of the gradient");
-  add("--shift-video-tokens", model.shift_video_tokens, "channels of the row above and the left");
-  add("--sparse-3dna-kernel-size", o.kernel,
-      "neighbours that a code sees: one number, or time, height and width; odd");
-  add("--sparse-3dna-dilation", model.sparse_3dna_dilation,
-      "how far apart they are: layers go from 1 to it, or through these");
-  add("--sparse-3dna-rel-pos-bias", model.sparse_3dna_rel_pos_bias, "by where they lie");
-  add("--sparse-3dna-query-num-frames-chunk", model.sparse_3dna_query_num_frames_chunk,
-      "frames that attend at once; 0: all");
-  file("--weights", o.weights,
-       "start from these: a nuwa.<step>.pt or checkpoint, of here or Python");
+  group.add("--vae", o.vae, "weights or checkpoint of train_nuwa_vae or of its Python trainer")
+      .type_name("FILE")
+      .required();
+  group
+      .add("--vae-config", o.vae_config,
+           "arguments of the VAE as TOML or JSON, if neither its file nor a config.toml beside it "
+           "has them")
+      .type_name("FILE");
+  group
+      .add("--vae-weights", o.vae_weights,
+           "weights of the VAE to use: ema or model; default: the moving average if there is one")
+      .one_of({"ema", "model"});
+  group.add("--dim", model.dim, "number of channels of the transformers").required();
+  group.add("--max-video-frames", model.max_video_frames, "number of frames of a clip");
+  group.add("--text-num-tokens", model.text_num_tokens,
+            "size of the text vocabulary; 0: that of the tokenizer");
+  group.add("--text-max-seq-len", model.text_max_seq_len, "maximum number of tokens of a text");
+  group.add("--text-enc-depth", model.text_enc_depth, "number of layers of the text encoder");
+  group.add("--text-enc-dim-head", model.text_enc_dim_head,
+            "number of channels per attention head of the text encoder");
+  group.add("--text-enc-heads", model.text_enc_heads,
+            "number of attention heads of the text encoder");
+  group.add("--text-rotary-pos-emb", model.text_rotary_pos_emb,
+            "rotary position embedding of texts; false: absolute positions");
+  group.add("--enc-reversible", model.enc_reversible,
+            "reversible text encoder (two streams); Python cannot run it otherwise");
+  group.add("--dec-depth", model.dec_depth, "number of layers of the video decoder");
+  group.add("--dec-dim-head", model.dec_dim_head,
+            "number of channels per attention head of the video decoder");
+  group.add("--dec-heads", model.dec_heads, "number of attention heads of the video decoder");
+  group.add("--dec-reversible", model.dec_reversible, "reversible video decoder (two streams)");
+  group.add("--attn-dropout", model.attn_dropout, "dropout probability in attention layers")
+      .range(0.0, 0.99);
+  group.add("--ff-dropout", model.ff_dropout, "dropout probability in feed-forward layers")
+      .range(0.0, 0.99);
+  group.add("--embed-gradient-frac", model.embed_gradient_frac,
+            "fraction of the gradient that reaches the embedding tables");
+  group.add("--shift-video-tokens", model.shift_video_tokens,
+            "shift part of the channels from the token above, to the left and before");
+  group.add("--sparse-3dna-kernel-size", o.kernel,
+            "neighbourhood that a code attends to: one odd number, or time, height and width");
+  group.add("--sparse-3dna-dilation", model.sparse_3dna_dilation,
+            "dilation of the neighbourhood: n cycles through 1 to n by layer; several: these in "
+            "turn");
+  group.add("--sparse-3dna-rel-pos-bias", model.sparse_3dna_rel_pos_bias,
+            "learned attention bias by relative position");
+  group.add("--sparse-3dna-query-num-frames-chunk", model.sparse_3dna_query_num_frames_chunk,
+            "number of frames per chunk of attention, to save memory; 0: all frames at once");
+  group
+      .add("--weights", o.weights,
+           "weights to start from: a nuwa.<step>.pt or checkpoint, of Millrace or of Python")
+      .type_name("FILE");
 }
 
-void add_stage_options(CLI::App& app, NuwaTrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Losses and samples");
-  };
+void add_stage_options(const Options& options, NuwaTrainOptions& o) {
+  Options group = options.group("Losses and samples");
   NuwaStageOptions& stage = o.stage;
-  add("--max-grad-norm", stage.max_grad_norm, "clips the gradients; 0: not")
-      ->check(CLI::NonNegativeNumber);
-  add("--cond-dropout-prob", stage.cond_dropout_prob, "how often a text is left out")
-      ->check(CLI::Range(0.0, 1.0));
-  add("--num-sampled-frames", o.num_sampled_frames, "of a sample; 0: as many as a clip has")
-      ->check(CLI::NonNegativeNumber);
-  add("--prompts", stage.prompts,
-      "texts to show samples of, side by side; without, the first of the validation set");
-  add("--cond-scale", stage.generate.cond_scale, "how much the text counts in a sample; 1: once");
-  add("--filter-thres", stage.generate.filter_thres, "codes are chosen from the best 1 - this")
-      ->check(CLI::Range(0.0, 1.0));
-  add("--temperature", stage.generate.temperature, "of the choice")->check(CLI::PositiveNumber);
-  app.add_flag("--compat", stage.compat,
-               "as the package does it: guidance fed with outputs, sums in its order")
-      ->group("Losses and samples");
+  group.add("--max-grad-norm", stage.max_grad_norm, "maximum gradient norm; 0: no clipping")
+      .non_negative();
+  group
+      .add("--cond-dropout-prob", stage.cond_dropout_prob,
+           "probability that the text is dropped in training, for classifier-free guidance")
+      .range(0.0, 1.0);
+  group
+      .add("--num-sampled-frames", o.num_sampled_frames,
+           "number of frames of a sample; 0: as many as a clip has")
+      .non_negative();
+  group.add("--prompts", stage.prompts,
+            "texts to make samples of, shown side by side; default: the first text of the "
+            "validation set");
+  group.add("--cond-scale", stage.generate.cond_scale,
+            "scale of classifier-free guidance in samples; 1: no guidance");
+  group
+      .add("--filter-thres", stage.generate.filter_thres,
+           "fraction of the least likely codes that sampling excludes")
+      .range(0.0, 1.0);
+  group.add("--temperature", stage.generate.temperature, "sampling temperature of the samples")
+      .positive();
+  group.flag("--compat", stage.compat,
+             "compute as the Python package does: its guidance fault, operations in its order; "
+             "slower");
 }
 
 }  // namespace
@@ -131,16 +159,17 @@ void add_stage_options(CLI::App& app, NuwaTrainOptions& o) {
 
 int main(int argc, char** argv) {
   using namespace millrace;
-  CommandLine line("train_nuwa",
-                   "Trains NUWA, which makes videos of texts: a transformer tells the codes of a "
-                   "video one by one, and a trained VAE makes frames of them.",
-                   examples);
-  NuwaTrainOptions options;
-  options.model.text_num_tokens = 0;
-  add_train_options(line.app(), options.train);
-  add_data_options(line.app(), options);
-  add_model_options(line.app(), options);
-  add_stage_options(line.app(), options);
-  return line.run(argc, argv,
-                  [&] { return run_trainer("millrace_train_nuwa", line.app(), &options); });
+  CommandLine line(
+      "train_nuwa",
+      "Trains NUWA, which generates videos from texts: a transformer predicts the codes "
+      "of a video one by one, and a trained VAE decodes them to frames.",
+      examples);
+  NuwaTrainOptions values;
+  values.model.text_num_tokens = 0;
+  const Options options = line.options();
+  add_train_options(options, values.train, names);
+  add_data_options(options, values);
+  add_model_options(options, values);
+  add_stage_options(options, values);
+  return line.run(argc, argv, [&] { return run_trainer("millrace_train_nuwa", options, &values); });
 }

@@ -8,129 +8,152 @@ namespace millrace {
 
 namespace {
 
-void add_data_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Data");
-  };
-  app.add_option(names.folder, o.folder, "the files to train on, also in folders below it")
-      ->required()
-      ->group("Data");
-  auto* batch = add("--batch-size", o.batch_size, "samples of a batch")->check(CLI::PositiveNumber);
-  if (o.batch_size == 0) batch->required()->default_str("");
-  add("--valid-frac", o.valid_frac,
-      "share of the files that is never trained on, but judged; 0: judge by the training files")
-      ->check(CLI::Range(0.0, 0.99));
-  add("--random-split-seed", o.random_split_seed,
-      "which files those are; the same as torch's random_split takes");
-  add(names.valid_batches, o.valid_batches, "judge by the first so many batches of them; 0: by all")
-      ->check(CLI::NonNegativeNumber);
-  add("--on-error", o.on_error, "a file that cannot be read: skip it (see errors.jsonl), or fail")
-      ->check(CLI::IsMember({"skip", "fail"}));
-  add("--max-error-share", o.max_error_share, "fail when more than this share cannot be read")
-      ->check(CLI::Range(0.0, 1.0));
-  add("--workers", o.workers, "threads that load files; 0: one a core")->check(CLI::Range(0, 1024));
-  add("--prefetch", o.prefetch, "batches made ahead")->check(CLI::PositiveNumber);
+void add_data_options(const Options& options, TrainOptions& o, const TrainNames& names) {
+  Options data = options.group("Data");
+  data.add(names.folder, o.folder, "folder or cache to train on; subfolders are included")
+      .required();
+  Option batch =
+      data.add("--batch-size", o.batch_size, "number of samples in a batch, per rank").positive();
+  if (o.batch_size == 0) batch.required();
+  data.add("--valid-frac", o.valid_frac,
+           "fraction of files held out for validation; 0: validate on the training files")
+      .range(0.0, 0.99);
+  data.add("--random-split-seed", o.random_split_seed,
+           "seed of the train/validation split, as in torch's random_split");
+  data.add(names.valid_batches, o.valid_batches,
+           "number of batches to validate on; 0: the whole validation set")
+      .non_negative();
+  data.add("--on-error", o.on_error,
+           "what to do with an unreadable file: skip (and list it in errors.jsonl) or fail")
+      .one_of({"skip", "fail"});
+  data.add("--max-error-share", o.max_error_share,
+           "fraction of unreadable files above which the run fails")
+      .range(0.0, 1.0);
+  data.add("--workers", o.workers, "number of threads that load files; 0: one per core")
+      .range(0, 1024);
+  data.add("--prefetch", o.prefetch, "number of batches to load ahead").positive();
 }
 
-void add_optimizer_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Optimizer");
-  };
-  app.add_option("--num-train-steps", o.num_train_steps, "how long to train")
-      ->group("Optimizer")
-      ->required()
-      ->check(CLI::PositiveNumber);
-  add("--grad-accum-every", o.grad_accum_every,
-      "micro-batches of a step: the effect of a larger batch without its memory")
-      ->check(CLI::PositiveNumber);
-  add("--optimizer", o.optimizer, "adam, adamw or lion")
-      ->check(CLI::IsMember({"adam", "adamw", "lion"}));
-  add(names.lr, o.lr, "learning rate")->check(CLI::NonNegativeNumber);
-  add("--betas", o.betas,
-      o.betas.empty() ? "of the optimizer; by default 0.9 0.999, and 0.9 0.99 for lion"
-                      : "of the optimizer")
-      ->expected(2);
-  add("--eps", o.eps, "of adam and adamw");
-  add("--weight-decay,--wd", o.weight_decay, "of parameters with 2 or more dimensions")
-      ->check(CLI::NonNegativeNumber);
-  add(names.schedule, o.schedule, "of the learning rate: constant, linear, cosine or step")
-      ->check(CLI::IsMember({"constant", "linear", "cosine", "step"}));
-  add("--warmup-steps", o.lr_schedule.warmup_steps, "steps until the learning rate is reached")
-      ->check(CLI::NonNegativeNumber);
-  add("--lr-start-factor", o.lr_schedule.start_factor, "linear: where it starts, times the rate");
-  add("--lr-end-factor", o.lr_schedule.end_factor, "linear, cosine: where it ends, likewise");
-  add("--lr-step-size", o.lr_schedule.step_size, "step: so many steps between two falls");
-  add("--lr-gamma", o.lr_schedule.gamma, "step: times this at each fall");
-  add("--mixed-precision", o.mixed_precision, "no, bf16, or fp16 (on a GPU)")
-      ->check(CLI::IsMember({"no", "bf16", "fp16"}));
-  add("--device", o.device, "auto, cpu, cuda, or cuda:N; with ranks, cuda is each rank's own");
-  add("--max-bad-steps", o.max_bad_steps,
-      "steps without a finite loss are skipped; so many in a row end the run")
-      ->check(CLI::PositiveNumber);
-  add("--seed", o.seed, "of weights, order and augmentation");
-  add("--threads", o.threads, "of the arithmetic; 0: one a core")->check(CLI::Range(0, 1024));
+void add_optimizer_options(const Options& options, TrainOptions& o, const TrainNames& names) {
+  Options optimizer = options.group("Optimizer");
+  optimizer.add("--num-train-steps", o.num_train_steps, "total number of optimizer steps")
+      .required()
+      .positive();
+  optimizer
+      .add("--grad-accum-every", o.grad_accum_every,
+           "number of batches whose gradients are added up before each optimizer step")
+      .positive();
+  optimizer.add("--optimizer", o.optimizer, "optimizer to use: adam, adamw or lion")
+      .one_of({"adam", "adamw", "lion"});
+  optimizer.add(names.lr, o.lr, "learning rate after the warm-up").non_negative();
+  optimizer
+      .add("--betas", o.betas,
+           o.betas.empty() ? "two betas of the optimizer; default 0.9 0.999, for lion 0.9 0.99"
+                           : "two betas of the optimizer")
+      .expected(2);
+  optimizer.add("--eps", o.eps, "epsilon of adam and adamw");
+  optimizer
+      .add("--weight-decay,--wd", o.weight_decay,
+           "weight decay of parameters with 2 or more dimensions")
+      .non_negative();
+  optimizer
+      .add(names.schedule, o.schedule, "learning rate schedule: constant, linear, cosine or step")
+      .one_of({"constant", "linear", "cosine", "step"});
+  optimizer
+      .add("--warmup-steps", o.lr_schedule.warmup_steps,
+           "number of steps of linear warm-up of the learning rate")
+      .non_negative();
+  optimizer.add("--lr-start-factor", o.lr_schedule.start_factor,
+                "linear schedule: factor of the learning rate at the first step");
+  optimizer.add("--lr-end-factor", o.lr_schedule.end_factor,
+                "linear and cosine schedule: factor of the learning rate at the last step");
+  optimizer.add("--lr-step-size", o.lr_schedule.step_size,
+                "step schedule: number of steps between two reductions of the learning rate");
+  optimizer.add("--lr-gamma", o.lr_schedule.gamma,
+                "step schedule: factor of the learning rate at each reduction");
+  optimizer
+      .add("--mixed-precision", o.mixed_precision,
+           "precision of the forward pass: no (float32), bf16, or fp16 (GPU only)")
+      .one_of({"no", "bf16", "fp16"});
+  optimizer.add("--device", o.device,
+                "device to train on: auto, cpu, cuda, or cuda:N; with ranks, cuda is the GPU of "
+                "the local rank");
+  optimizer
+      .add("--max-bad-steps", o.max_bad_steps,
+           "number of consecutive steps without a finite loss after which the run fails")
+      .positive();
+  optimizer.add("--seed", o.seed, "random seed of weights, sample order and augmentation");
+  optimizer.add("--threads", o.threads, "number of LibTorch threads; 0: one per core")
+      .range(0, 1024);
 }
 
-void add_average_options(CLI::App& app, TrainOptions& o) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Moving average");
-  };
-  add("--use-ema", o.use_ema, "keep a moving average of the weights; it is judged and saved too");
-  add("--ema-beta", o.ema.beta, "how much of the old average an update keeps, at most")
-      ->check(CLI::Range(0.0, 1.0));
-  add("--ema-update-after-step", o.ema.update_after_step, "until then it is a copy");
-  add("--ema-update-every", o.ema.update_every, "steps")->check(CLI::PositiveNumber);
-  add("--ema-inv-gamma", o.ema.inv_gamma, "beta grows as 1 - (1 + step / inv-gamma)^-power");
-  add("--ema-power", o.ema.power, "likewise; 2/3 for long runs, 3/4 for short ones");
-  add("--ema-min-value", o.ema.min_value, "beta is at least this");
+void add_average_options(const Options& options, TrainOptions& o) {
+  Options average = options.group("Moving average");
+  average.add("--use-ema", o.use_ema,
+              "keep an exponential moving average (EMA) of the weights, validate and save it");
+  average.add("--ema-beta", o.ema.beta, "maximum decay of the EMA per update").range(0.0, 1.0);
+  average.add("--ema-update-after-step", o.ema.update_after_step,
+              "step until which the EMA is a copy of the model");
+  average.add("--ema-update-every", o.ema.update_every, "number of steps between EMA updates")
+      .positive();
+  average.add("--ema-inv-gamma", o.ema.inv_gamma,
+              "EMA decay is 1 - (1 + step / inv-gamma)^-power, up to --ema-beta");
+  average.add("--ema-power", o.ema.power,
+              "exponent of the EMA decay; 2/3 for long runs, 3/4 for short ones");
+  average.add("--ema-min-value", o.ema.min_value, "minimum decay of the EMA per update");
 }
 
-void add_result_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
-  auto add = [&](const char* name, auto& value, const char* text) {
-    return declare(app, name, value, text, "Results")->check(CLI::NonNegativeNumber);
-  };
-  declare(app, "--results-folder", o.results_folder, "made if it is not there", "Results");
+void add_result_options(const Options& options, TrainOptions& o, const TrainNames& names) {
+  Options results = options.group("Results");
+  results.add("--results-folder", o.results_folder,
+              "folder for samples, logs and weights; created if missing");
   if (names.checkpoints_folder != nullptr) {
-    declare(app, names.checkpoints_folder, o.checkpoints_folder, "likewise", "Results");
+    results.add(names.checkpoints_folder, o.checkpoints_folder,
+                "folder for checkpoints; created if missing");
   }
-  add(names.save_results_every, o.save_results_every,
-      "steps between samples with a validation; 0: never");
+  results
+      .add(names.save_results_every, o.save_results_every,
+           "number of steps between validations with samples; 0: never")
+      .non_negative();
   if (names.save_model_every != nullptr) {
-    add(names.save_model_every, o.save_model_every,
-        "steps between files with the weights alone; 0: at the end only");
+    results
+        .add(names.save_model_every, o.save_model_every,
+             "number of steps between files with the weights alone; 0: at the end only")
+        .non_negative();
   }
-  add(names.checkpoint_every, o.checkpoint_every,
-      names.save_model_every != nullptr
-          ? "steps between files to resume from; 0: as --save-model-every"
-          : "steps between files to resume from; 0: at the end only");
-  add("--keep", o.keep, "how many of those stay; 0: all");
-  auto flag = [&](const char* name, bool& value, const char* text) {
-    return app.add_flag(name, value, text)->group("Results");
-  };
-  auto* resume = flag("--resume", o.resume, "go on from the newest checkpoint, if there is one");
-  flag("--clear", o.clear, "remove an earlier run from the results folder")->excludes(resume);
-  flag("--json", o.json, "print the result as one JSON object");
-  flag("--quiet", o.quiet, "no progress, warnings only");
+  results
+      .add(names.checkpoint_every, o.checkpoint_every,
+           names.save_model_every != nullptr
+               ? "number of steps between checkpoints for --resume; 0: as --save-model-every"
+               : "number of steps between checkpoints for --resume; 0: at the end only")
+      .non_negative();
+  results.add("--keep", o.keep, "number of checkpoints to keep; 0 keeps all").non_negative();
+  Option resume = results.flag(
+      "--resume", o.resume, "continue from the newest checkpoint; without one, start from step 0");
+  results.flag("--clear", o.clear, "remove an earlier run from the results folder first")
+      .excludes(resume);
+  results.flag("--json", o.json, "print the result as one JSON object");
+  results.flag("--quiet", o.quiet, "print warnings and the result only, no progress");
 }
 
 }  // namespace
 
-void add_train_options(CLI::App& app, TrainOptions& o, const TrainNames& names) {
-  add_data_options(app, o, names);
-  add_optimizer_options(app, o, names);
-  if (names.average) add_average_options(app, o);
-  add_result_options(app, o, names);
+void add_train_options(const Options& options, TrainOptions& o, const TrainNames& names) {
+  add_data_options(options, o, names);
+  add_optimizer_options(options, o, names);
+  if (names.average) add_average_options(options, o);
+  add_result_options(options, o, names);
 }
 
-int run_trainer(const std::string& name, const CLI::App& app, void* options) {
-  void* trainers = open_beside_program("libmillrace_trainers.so");
+int run_trainer(const std::string& name, const Options& options, void* values) {
+  void* trainers = open_library("libmillrace_trainers.so");
   if (trainers == nullptr) {
     throw Error("libmillrace_trainers.so is neither beside this program nor in ../lib")
-        .hint("Install Millrace anew: cmake --install")
+        .hint("Install Millrace again: cmake --install")
         .kind(ErrorKind::usage);
   }
-  using Entry = int (*)(const CLI::App*, void*);
-  return reinterpret_cast<Entry>(function_of(trainers, name))(&app, options);
+  using Entry = int (*)(const Options*, void*);
+  return reinterpret_cast<Entry>(find_function(trainers, name))(&options, values);
 }
 
 }  // namespace millrace

@@ -1,12 +1,12 @@
-// What all trainers have in common on their command lines: the seeds' options with dashes, each
-// also a key of a TOML file (--config). A trainer's program knows its options and nothing more, so
-// that it answers at once; what runs them is in a library that it opens then (train_run.h).
+// Options that all trainers share: those of the Python trainers with dashes, each also a key of a
+// TOML file (--config). A trainer's program only parses its options, so it starts at once; the
+// library that runs them (train_run.h) is opened afterwards.
 #pragma once
 
 #include "tools/cli/command_line.h"
 
-#include <millrace/training/loop/run_folder.h>
-#include <millrace/training/optim/ema.h>
+#include <millrace/training/loop/checkpoint_numbers.h>
+#include <millrace/training/optim/ema_options.h>
 #include <millrace/training/optim/lr_schedule.h>
 
 #include <cstdint>
@@ -55,7 +55,7 @@ struct TrainOptions {
   bool quiet = false;
 };
 
-// What the trainers in Python call the same thing. Null: this trainer does not have it.
+// The flags by which the Python trainers name the same options. Null: the trainer lacks the option.
 struct TrainNames {
   const char* folder = "folder,--folder";
   const char* lr = "--lr";
@@ -65,13 +65,13 @@ struct TrainNames {
   const char* checkpoint_every = "--checkpoint-every";
   const char* checkpoints_folder = nullptr;
   const char* valid_batches = "--valid-batches";
-  bool average = true;  // it keeps a moving average of the weights
+  bool average = true;  // the trainer keeps a moving average of the weights
 };
 
-void add_train_options(CLI::App& app, TrainOptions& options, const TrainNames& names = {});
+void add_train_options(const Options& options, TrainOptions& values, const TrainNames& names = {});
 
 // Opens the library millrace_trainers, which links LibTorch, and calls its function `name`, an
-// int(const CLI::App*, void* options).
-int run_trainer(const std::string& name, const CLI::App& app, void* options);
+// int(const Options*, void* values).
+int run_trainer(const std::string& name, const Options& options, void* values);
 
 }  // namespace millrace

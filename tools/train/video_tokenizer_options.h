@@ -1,10 +1,10 @@
-// What train_video_tokenizer was asked for: between the program and its library.
+// train_video_tokenizer's options: filled by the program, read by the library that trains.
 #pragma once
 
 #include "tools/train/train_options.h"
 
 #include <millrace/training/models/video_tokenizer/video_tokenizer_config.h>
-#include <millrace/training/models/video_tokenizer/video_tokenizer_stage.h>
+#include <millrace/training/models/video_tokenizer/video_tokenizer_stage_options.h>
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 namespace millrace {
 
 struct VideoTokenizerTrainOptions {
-  VideoTokenizerTrainOptions() {  // where the trainer in Python differs from others
+  VideoTokenizerTrainOptions() {  // defaults of the Python trainer
     train.checkpoints_folder = "./checkpoints";
     train.checkpoint_numbers = CheckpointNumbers::checkpoints_after_first;
     train.save_model_every = 0;
@@ -35,7 +35,7 @@ struct VideoTokenizerTrainOptions {
   std::string short_clips = "repeat";
   std::string weights{};
 
-  // Flags that are no single value of the model's.
+  // Flags that set no single member of the model's configuration.
   std::vector<std::string> layers{"residual", "residual", "residual"};
   std::vector<std::int64_t> residual_kernel{3}, input_kernel{7}, output_kernel{3};
   std::int64_t max_dim = 0;

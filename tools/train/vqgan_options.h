@@ -1,10 +1,10 @@
-// What train_vqgan was asked for: between the program and its library.
+// train_vqgan's options: filled by the program, read by the library that trains.
 #pragma once
 
 #include "tools/train/train_options.h"
 
 #include <millrace/training/models/vqgan/vqgan_config.h>
-#include <millrace/training/models/vqgan/vqgan_stage.h>
+#include <millrace/training/models/vqgan/vqgan_stage_options.h>
 
 #include <cstdint>
 #include <string>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <millrace/training/checkpoint/value.h>
+#include <millrace/training/loop/checkpoint_numbers.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -16,15 +17,6 @@ namespace millrace {
 // What to do with an earlier run in the folder. Rank 0 refuses, resumes or clears it; the other
 // ranks pass `join`, which checks nothing.
 enum class OldRun : std::uint8_t { refuse, resume, clear, join };
-
-// What the number in a checkpoint's file name counts.
-enum class CheckpointNumbers : std::uint8_t {
-  steps_done,  // steps: n, 2n, ... for a checkpoint every n steps
-  // Checkpoints, as in Python trainers. A checkpoint at any other step (after a signal, or at the
-  // end) gets the next number.
-  checkpoints,              // 1 after n steps, 2 after 2n
-  checkpoints_after_first,  // 0 after the first step, 1 after n + 1
-};
 
 class RunFolder {
  public:

@@ -12,6 +12,7 @@
 #include <millrace/training/loop/stop_signal.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/optim/lr_schedule_state.h>
+#include <millrace/version.h>
 
 #include <sstream>
 
@@ -21,8 +22,6 @@
 namespace millrace {
 
 namespace {
-
-constexpr const char* version = "0.1.0";
 
 // Puts the model and its EMA into eval mode and turns gradients off while it lives.
 class Evaluation {

@@ -7,21 +7,14 @@
 #pragma once
 
 #include <millrace/training/checkpoint/tensors.h>
+#include <millrace/training/checkpoint/value.h>
+#include <millrace/training/optim/ema_options.h>
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace millrace {
-
-struct EmaOptions {
-  double beta = 0.9999;
-  std::int64_t update_after_step = 100;
-  std::int64_t update_every = 10;
-  double inv_gamma = 1;
-  double power = 2.0 / 3;
-  double min_value = 0;
-};
 
 class Ema {
  public:

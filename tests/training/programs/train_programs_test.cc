@@ -155,7 +155,7 @@ TEST_P(TrainNuwa, SaysInOneLineWhatIsWrong) {
   expect(1, arguments("a", 4, {"--vae", (folder_ / "none.pt").string()}), "none.pt: checkpoint: ");
   expect(2, arguments("a", 4, {"--dec-heads", "0"}), "dec_heads must be at least 1, but is 0");
   expect(2, arguments("a", 4, {"--sparse-3dna-kernel-size", "2"}), "must be odd, but is 2");
-  expect(2, arguments("a", 4, {"--use-ema", "true"}), "without a moving average");
+  expect(2, arguments("a", 4, {"--use-ema", "true"}), "there is no flag --use-ema");
   expect(2, arguments("a", 4, {"--text-num-tokens", "40"}), "but the tokenizer has 257");
   // Texts that are too long are truncated. With --no-cut they are skipped, and no sample is left.
   expect(1, arguments("a", 4, {"--text-max-seq-len", "2", "--no-cut", "true"}), "max_tokens (2)");

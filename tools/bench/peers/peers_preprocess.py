@@ -71,7 +71,9 @@ def _program(files, command, version):
 
 
 def _millrace(files, workers):
-    return _program(files, [PROGRAM, "images", "--quiet", "--jobs", str(workers), "--size", str(SIZE)], "millrace 0.1.0")
+    told = subprocess.run([PROGRAM, "--version"], check=True, capture_output=True, text=True).stdout
+    return _program(files, [PROGRAM, "images", "--quiet", "--jobs", str(workers), "--size", str(SIZE)],
+                    "millrace " + told.split()[-1])
 
 
 def _pillow(files, workers):

@@ -46,8 +46,8 @@ class Part : public Claims {
   std::int64_t part_, parts_;
 };
 
-// One byte of a file is locked for each shard in work. The system lets go of the locks of a process
-// that dies, so nothing has to be guessed from silence.
+// One byte of a file is locked for each shard being made. The kernel releases the locks of a dead
+// process, so no time-out is needed.
 class LockFile {
  public:
   explicit LockFile(std::filesystem::path path) : path_(std::move(path)) {}
@@ -61,7 +61,7 @@ class LockFile {
 
   bool lock(std::int64_t shard) {
     if (file_ < 0) file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (file_ < 0) return true;  // no place for a lock: rather twice than never
+    if (file_ < 0) return true;  // cannot lock: making a shard twice is better than never
     struct flock range {};
     range.l_type = F_WRLCK;
     range.l_whence = SEEK_SET;
@@ -75,7 +75,7 @@ class LockFile {
   int file_ = -1;
 };
 
-// Which process on which machine; empty where that cannot be told.
+// Identifies process and machine; empty if unknown.
 std::string machine() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -85,8 +85,8 @@ std::string machine() {
          std::string(space, length > 0 ? static_cast<std::size_t>(length) : 0);
 }
 
-// Field 22 of /proc/<pid>/stat tells apart two processes that had the same number; "Z" and "X" are
-// those that are dead but not yet buried.
+// Field 22 of /proc/<pid>/stat, the start time, distinguishes processes that had the same pid.
+// States "Z" and "X" are dead processes that were not reaped yet.
 std::string start_time(pid_t pid) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string text((std::istreambuf_iterator<char>(in)), {});
@@ -100,7 +100,7 @@ std::string start_time(pid_t pid) {
   return field;
 }
 
-// How many of the programs that our parent started are still running and are like ours.
+// The number of running children of our parent that run the same program as we do.
 int living_siblings() {
   std::string parent = std::to_string(getppid());
   std::ifstream in("/proc/" + parent + "/task/" + parent + "/children");
@@ -115,13 +115,13 @@ int living_siblings() {
 }
 
 // Note [a rank that dies]
-// Every rank counts up a number in the store, once a second. A rank whose number stands still for
-// `patience`, or whose process is seen to be gone where it runs on the same machine, is dead, and
-// its shards go to whoever asks first. Clocks of two machines are never compared.
+// Every rank increments a counter in the store once a second. A rank is dead if its counter has not
+// changed for `patience`, or if it ran on this machine and its process is gone. Its shards go to
+// the first rank that asks. Clocks of different machines are never compared.
 //
-// torchrun stops the other ranks when one dies, but gives them time (30 s) to end. A rank that is
-// stopped for this reason goes on with what is left; if the time is not enough, the same command
-// goes on from there.
+// torchrun stops the other ranks when one dies, but gives them 30 s to end. A rank that is stopped
+// for this reason continues with the remaining shards; if the time is too short, running the same
+// command again continues from there.
 class RankClaims : public Claims {
  public:
   RankClaims(const Ranks& ranks, const std::filesystem::path& lock_file,
@@ -156,7 +156,7 @@ class RankClaims : public Claims {
     try {
       if (store_usable_) store_->set(key("bye", ranks_.rank), "1");
       if (ranks_.rank == 0 && !ranks_.agent_hosts) wait_for_guests();
-    } catch (const std::exception&) {  // the store went first
+    } catch (const std::exception&) {  // the store ended first
     }
   }
 
@@ -174,7 +174,8 @@ class RankClaims : public Claims {
 
   bool somebody_died() override {
     try {
-      // A rank may die before it has said who it is; torchrun's agent is the parent of all.
+      // A rank may die before it has written its identity; torchrun's agent is the parent of all
+      // ranks.
       const char* local = std::getenv("LOCAL_WORLD_SIZE");
       int ended = 0;
       for (int rank = 0; rank < ranks_.world && store_usable_; ++rank) {
@@ -224,7 +225,7 @@ class RankClaims : public Claims {
     return Clock::now() - seen->second.second > patience;
   }
 
-  // False also where it runs elsewhere and nobody here can tell.
+  // Also false if it runs on another machine, where we cannot look.
   bool process_gone(int rank) {
     std::istringstream who(store_->get(key("who", rank)));
     std::string where, started;
@@ -233,8 +234,8 @@ class RankClaims : public Claims {
     return start_time(pid) != started;
   }
 
-  // The store goes with rank 0, so it stays until the others are done or dead; for those that have
-  // not even come it waits a little.
+  // The store ends with rank 0, so rank 0 stays until the other ranks are done or dead, and waits a
+  // little for ranks that have not connected yet.
   void wait_for_guests() {
     auto patience_ends = began_ + std::chrono::seconds(5);
     for (int rank = 1; rank < ranks_.world && store_usable_; ++rank) {

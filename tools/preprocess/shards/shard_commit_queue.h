@@ -1,5 +1,5 @@
-// Brings finished shards to the disk while the next ones are made. Waiting for a disk takes no
-// processor time, and none of the loader's either.
+// Commits finished shards to disk (fsync and rename) in a thread of its own, while the next shards
+// are made.
 #pragma once
 
 #include <millrace/datasets/caches/cache_writer.h>
@@ -13,12 +13,12 @@
 
 namespace millrace {
 
-class Finisher {
+class ShardCommitQueue {
  public:
-  // `after` is called when a shard is on the disk, in the same thread.
-  explicit Finisher(std::function<void()> after)
+  // `after` is called in the queue's thread after each commit.
+  explicit ShardCommitQueue(std::function<void()> after)
       : after_(std::move(after)), thread_([this] { run(); }) {}
-  ~Finisher() {
+  ~ShardCommitQueue() {
     {
       std::lock_guard lock(mutex_);
       closing_ = true;
@@ -26,18 +26,18 @@ class Finisher {
     changed_.notify_all();
     thread_.join();
   }
-  Finisher(const Finisher&) = delete;
-  Finisher& operator=(const Finisher&) = delete;
+  ShardCommitQueue(const ShardCommitQueue&) = delete;
+  ShardCommitQueue& operator=(const ShardCommitQueue&) = delete;
 
-  // Waits only if several are on their way already. Throws what went wrong with an earlier one.
-  void finish(ShardWriter shard) {
+  // Blocks only if the queue is full. Throws the error of an earlier commit, if there was one.
+  void commit(ShardWriter shard) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return queue_.size() < most_ || problem_; });
     rethrow();
     queue_.push_back(std::move(shard));
     changed_.notify_all();
   }
-  // Until all are on the disk.
+  // Blocks until all shards are committed.
   void wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return (queue_.empty() && !busy_) || problem_; });
@@ -79,7 +79,7 @@ class Finisher {
   std::deque<ShardWriter> queue_;
   bool busy_ = false, closing_ = false;
   std::exception_ptr problem_;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // declared last: it uses all members above
 };
 
 }  // namespace millrace

@@ -1,4 +1,4 @@
-// The samples of some shards, one after the other, as a data set for one loader.
+// The samples of the claimed shards, in order, as one data set for the loader.
 #pragma once
 
 #include "tools/preprocess/shards/claims.h"
@@ -13,7 +13,7 @@
 
 namespace millrace {
 
-class Claimed : public Adapter {
+class ShardDataset : public Adapter {
  public:
   struct Segment {
     Targets::Target* target;
@@ -22,7 +22,7 @@ class Claimed : public Adapter {
     std::int64_t first, end;    // of this data set
   };
 
-  Claimed(const Job& job, Targets& targets, const Shards& shards)
+  ShardDataset(const Job& job, Targets& targets, const Shards& shards)
       : Adapter(job.data), source_of_(job.source) {
     for (std::int64_t number : shards) {
       auto [target, shard] = targets.find(number);
@@ -43,7 +43,8 @@ class Claimed : public Adapter {
   const Segment& segment(std::int64_t index) const {
     return *std::ranges::upper_bound(segments_, index, {}, &Segment::end);
   }
-  // The number of the source in its target, and of the sample in the data set.
+  // source(): index of the source in its target. original(): index of the sample in the job's data
+  // set.
   std::int64_t source(std::int64_t index) const {
     const Segment& s = segment(index);
     return s.first_source + index - s.first;

@@ -31,7 +31,7 @@ int zstd_level(const std::string& text) {
   refuse("--compress takes zstd:1 to zstd:22, but was given '" + text + "'");
 }
 
-// The very parts that random_split gives, each in the order of the files.
+// The same parts as random_split gives, each in the order of the files.
 std::vector<std::vector<std::int64_t>> split_indices(const std::vector<SplitPart>& parts,
                                                      std::int64_t sources, std::uint64_t seed) {
   std::vector<std::int64_t> order = torch_randperm(sources, seed);
@@ -52,8 +52,8 @@ std::vector<std::vector<std::int64_t>> split_indices(const std::vector<SplitPart
   return result;
 }
 
-// Tokens are small, but dear: what is killed is to lose little. Of many files a shard holds more,
-// or there would be more shards than a folder should hold.
+// Tokens are small but slow to make, so a shard holds few files and a killed run loses little. With
+// many files a shard holds more, to limit the number of shards in the folder.
 std::int64_t token_shard_rows(std::int64_t sources) {
   constexpr std::int64_t fewest = 32, most_shards = 1024;
   return std::max(fewest, (sources + most_shards - 1) / most_shards);

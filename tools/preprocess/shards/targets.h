@@ -1,5 +1,5 @@
-// The files that a run writes: one, or one for each part of a split. Their shards are numbered
-// through, so that whoever shares them out need not know of files.
+// The files that a run writes: one, or one for each part of --split. Shards have consecutive
+// numbers over all files, so that claims need not know about files.
 #pragma once
 
 #include "tools/preprocess/job.h"
@@ -23,12 +23,12 @@ std::vector<SplitPart> parse_split(const std::string& text);
 // photos.npy -> photos.train.npy
 std::filesystem::path part_path(const std::filesystem::path& out, const std::string& part);
 
-// As --format, --raw or the name's ending say.
+// From --format, --raw or the ending of --out.
 CacheFormat chosen_format(const RunOptions& options);
 
 class Targets {
  public:
-  // Reads the list of sources, and finds what is done already. Writes nothing if `dry`.
+  // Reads the list of sources and finds the shards that exist. Writes nothing if `dry`.
   Targets(const Job& job, const RunOptions& options, const Schema& schema, bool dry);
 
   struct Target {
@@ -36,7 +36,7 @@ class Targets {
     std::string part;  // empty without a split
     std::int64_t sources = 0;
     std::vector<std::int64_t> indices{};  // of the data set; empty: 0..sources-1
-    std::int64_t first_shard = 0;         // among all
+    std::int64_t first_shard = 0;         // its first shard among those of all targets
     std::optional<CacheWriter> writer{};  // none if dry
 
     std::int64_t index(std::int64_t source) const {
@@ -48,9 +48,9 @@ class Targets {
   std::int64_t sources() const;
   std::int64_t shards() const;
   bool complete() const;
-  // Asks the disk, so that what others finished counts.
+  // Reads the folder again, so that shards of other processes count.
   std::vector<std::int64_t> missing() const;
-  // The target and its own number of a shard.
+  // The target of a shard, and the number of the shard in that target.
   std::pair<Target*, std::int64_t> find(std::int64_t shard);
 
  private:

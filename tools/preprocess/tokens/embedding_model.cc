@@ -35,7 +35,7 @@ TextEmbedder::TextEmbedder(std::shared_ptr<const EmbeddingModel> model, const st
 
 void TextEmbedder::embed(std::string_view text, std::span<float> place) const {
   while (!text.empty() && std::string_view(" \t\n\v\f\r").find(text.back()) != text.npos) {
-    text.remove_suffix(1);  // as captions are read for training
+    text.remove_suffix(1);  // as for captions in training
   }
   std::vector<std::int32_t> ids;
   if (Status status = tokenizer_->encode(text, ids); !status.ok()) throw status.error();

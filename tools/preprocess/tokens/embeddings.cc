@@ -7,8 +7,6 @@
 
 #include <cmath>
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
 namespace {
@@ -71,16 +69,21 @@ Job captions_job(const std::string& input, const std::shared_ptr<const Embedding
 
 }  // namespace
 
-void declare_embeddings(CLI::App& app, EmbeddingOptions& options) {
-  app.add_option("--seconds", options.seconds,
-                 "sounds: so much of each, from its start; by default as in training")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--rate", options.rate, "sounds: samples per second; by default as in training")
-      ->check(CLI::Range(1, 384'000));
-  app.add_option("--table", options.table, "sounds: captions by path (CSV, JSON lines, Arrow)")
-      ->type_name("FILE");
-  app.add_option("--bpe", options.bpe, "texts: the merges file of training; else bytes")
-      ->type_name("FILE");
+void declare_embeddings(const Options& options, EmbeddingOptions& values) {
+  options
+      .add("--seconds", values.seconds,
+           "MuLaN: seconds of each sound, from its start; default: as in training")
+      .positive()
+      .default_text("");
+  options.add("--rate", values.rate, "MuLaN: sample rate of sounds in Hz; default: as in training")
+      .range(1, 384'000)
+      .default_text("");
+  options.add("--table", values.table, "MuLaN: table of captions by path (CSV, JSON lines, Arrow)")
+      .type_name("FILE");
+  options
+      .add("--bpe", values.bpe,
+           "MuLaN: BPE merges file that it was trained with; default: bytes as tokens")
+      .type_name("FILE");
 }
 
 Job embeddings_job(const std::string& input, const std::string& medium,

@@ -14,9 +14,9 @@ namespace millrace {
 
 namespace {
 
-class MeshAutoencoderTokens : public TokenModel, public MeshTokens {
+class MeshTokenModel : public TokenModel, public MeshTokens {
  public:
-  MeshAutoencoderTokens(const Value& saved, const TokenModelOptions& options)
+  MeshTokenModel(const Value& saved, const TokenModelOptions& options)
       : model_(MeshAutoencoderConfig::from_json(
             model_configuration(saved, options, MeshAutoencoderConfig{}.to_json()))) {
     if (model_->config().quads) {
@@ -44,14 +44,14 @@ class MeshAutoencoderTokens : public TokenModel, public MeshTokens {
 
   Array encode(std::span<const float> vertices, std::span<const std::int64_t> faces,
                std::span<const std::int64_t> face_edges) const override {
-    at::init_num_threads();  // takes over the one thread for every operator
+    at::init_num_threads();  // every operator runs on this thread only
     const c10::InferenceMode no_gradients;
     auto rows = [](const auto& values, std::int64_t width, c10::ScalarType type) {
       auto* data = const_cast<void*>(static_cast<const void*>(values.data()));
       return torch::from_blob(data, {1, static_cast<std::int64_t>(values.size()) / width, width},
                               type);
     };
-    MeshAutoencoder model = model_;  // a reference to the same one, whose methods are not const
+    MeshAutoencoder model = model_;  // shares the same module, whose methods are not const
     const torch::Tensor found = model
                                     ->codes_of({.vertices = rows(vertices, 3, torch::kFloat32),
                                                 .faces = rows(faces, 3, torch::kInt64),
@@ -71,7 +71,7 @@ class MeshAutoencoderTokens : public TokenModel, public MeshTokens {
 
 std::shared_ptr<const TokenModel> open_mesh_tokens(const Value& saved,
                                                    const TokenModelOptions& options) {
-  return std::make_shared<MeshAutoencoderTokens>(saved, options);
+  return std::make_shared<MeshTokenModel>(saved, options);
 }
 
 }  // namespace millrace

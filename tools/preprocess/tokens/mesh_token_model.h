@@ -1,4 +1,4 @@
-// The mesh autoencoder as a model of `preprocess tokens`. Private to the library
+// The mesh autoencoder as a TokenModel. Private to the library
 // millrace_tokenizers.
 #pragma once
 

@@ -1,5 +1,6 @@
 #include "tools/preprocess/tokens/model_weights.h"
 
+#include "tools/cli/toml.h"
 #include "tools/preprocess/tokens/weights_hash.h"
 
 #include <millrace/datasets/listing/mapped_file.h>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 namespace millrace {
@@ -34,7 +34,7 @@ const Dict* dict_at(const Dict& all, std::string_view name) {
   return found != nullptr && found->is<Dict>() ? &found->as_dict() : nullptr;
 }
 
-// The moving average: a file of its own, or in a checkpoint.
+// The moving average, from a checkpoint or from a file of its own.
 Dict average_in(const Dict& all) {
   for (const char* name : {"ema_model", "ema"}) {
     if (const Dict* state = dict_at(all, name)) return under(*state, "ema_model.");
@@ -64,20 +64,20 @@ json value_of(const std::string& text) {
   return parsed.is_discarded() ? json(text) : parsed;
 }
 
-// The keys of a trainer's config.toml are its flags: those that are arguments of the model are
-// taken, under the model's names.
+// The keys of a trainer's config.toml are its flags. Takes those that are arguments of the model,
+// under the model's names.
 json arguments_in(const std::string& text, const json& defaults) {
   std::istringstream in(text);
   json found = json::object();
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(in)) {
+  for (const TomlItem& item : read_toml(in)) {
     std::string name = item.name;
     std::ranges::replace(name, '-', '_');
     if (name == "layers" && defaults.contains(name) && defaults[name].is_array()) {
-      found[name] = item.inputs;  // the model reads its layers however they are written
+      found[name] = item.values;  // the model parses every notation of layers
       continue;
     }
     json value = json::array();
-    for (const std::string& input : item.inputs) value.push_back(value_of(input));
+    for (const std::string& text : item.values) value.push_back(value_of(text));
     auto put = [&](json& to, const std::string& key, const json& like) {
       if (value.size() == 1 && !(like.is_array() && value[0].is_number())) {
         to[key] = value[0];
@@ -105,7 +105,7 @@ std::string configuration_in(const std::filesystem::path& path, const json& defa
   if (first != std::string::npos && text[first] == '{') return text;
   try {
     return arguments_in(text, defaults).dump();
-  } catch (const CLI::Error& error) {
+  } catch (const Error& error) {
     throw Error(std::string("cannot be read as TOML (") + error.what() + ")")
         .at(path.string())
         .kind(ErrorKind::usage);
@@ -133,13 +133,13 @@ json json_of(const Value& value) {
   return object;
 }
 
-// As the package's models keep them: the pickle of (arguments, named arguments).
+// The Python package stores a pickle of (arguments, named arguments).
 std::string pickled_configuration(const std::string& pickle, const TokenModelOptions& options) {
   try {
     const Value saved = read_pickle(pickle);
     const std::vector<Value>& both = saved.as_list();
     if (both.size() == 2 && both[0].as_list().empty()) return json_of(both[1]).dump();
-  } catch (const Error&) {  // said below
+  } catch (const Error&) {  // reported below
   }
   throw Error(
       "has a configuration that cannot be read: arguments without names, or no plain values")

@@ -1,4 +1,4 @@
-// What a checkpoint or a file of weights holds of a model: which weights, and its configuration.
+// Reads the weights and the configuration of a model from a checkpoint or a file of weights.
 #pragma once
 
 #include "tools/preprocess/tokens/token_model.h"
@@ -13,20 +13,21 @@
 
 namespace millrace {
 
-// A checkpoint that a command line names: if it cannot be read, that is wrong use.
+// Reads a checkpoint given on the command line; an unreadable file is an Error of kind usage.
 Value read_model(const std::filesystem::path& path);
 
-// The state_dict that is asked for: "ema", "model", or empty for the moving average if there is
+// The state_dict by `options.weights`: "ema", "model", or empty: the moving average if there is
 // one.
 Dict model_weights(const Value& saved, const TokenModelOptions& options);
 
-// The constructor arguments as JSON: from the file that was given, from the checkpoint, or from the
-// config.toml beside it. `defaults`: all arguments there are, for what a TOML file calls them.
+// The constructor arguments as JSON: from `options.config`, from the checkpoint, or from the
+// config.toml beside it. `defaults`: all arguments with their defaults, to find them in a TOML
+// file.
 std::string model_configuration(const Value& saved, const TokenModelOptions& options,
                                 const std::string& defaults);
 
-// Copies those of the weights whose names begin with one of `parts`, and nothing else: what tokens
-// depend on. Gives the hash of them and of the configuration.
+// Copies only the weights whose names begin with one of `parts`: those that tokens depend on.
+// Returns the hash of these weights and of the configuration.
 std::string load_parts(const Dict& weights, const torch::nn::Module& model,
                        const std::vector<std::string>& parts, const std::string& configuration,
                        const std::filesystem::path& path);

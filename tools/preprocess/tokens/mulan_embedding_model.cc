@@ -18,7 +18,7 @@ namespace millrace {
 
 namespace {
 
-// Every operator of this thread from now on runs on it alone.
+// From now on every operator called by this thread runs on this thread only.
 void use_one_thread() {
   thread_local const bool done = [] {
     at::init_num_threads();

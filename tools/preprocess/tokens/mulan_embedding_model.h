@@ -1,4 +1,4 @@
-// In the library millrace_tokenizers: MuLaN as a model that embeds sounds and texts.
+// MuLaN as an EmbeddingModel. Private to the library millrace_tokenizers.
 #pragma once
 
 #include "tools/preprocess/tokens/token_model.h"

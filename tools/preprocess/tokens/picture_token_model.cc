@@ -1,4 +1,5 @@
-// The library millrace_tokenizers: trained models that make tokens.
+// The entry point of the library millrace_tokenizers, and the models that encode pictures and
+// clips.
 #include "tools/cli/malloc_tuning.h"
 #include "tools/preprocess/tokens/mesh_token_model.h"
 #include "tools/preprocess/tokens/model_weights.h"
@@ -30,11 +31,11 @@ namespace {
   throw Error(why).at(path.string()).kind(ErrorKind::usage);
 }
 
-// Samples are run one by one, each on the thread that calls: what a sample becomes does not depend
-// on its neighbours or on how many threads there are.
-class Tokenizer : public TokenModel, public PictureTokens {
+// Runs samples one by one on the calling thread: the tokens of a sample depend neither on other
+// samples nor on the number of threads.
+class PictureTokenModel : public TokenModel, public PictureTokens {
  public:
-  explicit Tokenizer(std::string name) : name_(std::move(name)) {}
+  explicit PictureTokenModel(std::string name) : name_(std::move(name)) {}
 
   std::string name() const override { return name_; }
   std::string hash() const override { return hash_; }
@@ -42,7 +43,7 @@ class Tokenizer : public TokenModel, public PictureTokens {
   const PictureTokens* pictures() const override { return this; }
 
   Array encode(const Array& batch) const override {
-    at::init_num_threads();  // takes over the one thread for every operator
+    at::init_num_threads();  // every operator runs on this thread only
     const std::int64_t count = batch.shape()[0];
     const Shape each(std::span(batch.shape().begin() + 1, batch.shape().end()));
     const Array tokens = Array::empty(DType::int64, token_shape(each).with_front(count));
@@ -92,15 +93,16 @@ void check_side(const PictureTokens& model, const Picture& picture) {
       .kind(ErrorKind::usage);
 }
 
-class VideoTokens : public Tokenizer {
+class VideoTokenModel : public PictureTokenModel {
  public:
-  VideoTokens(const Value& saved, const TokenModelOptions& options) : Tokenizer("video tokenizer") {
+  VideoTokenModel(const Value& saved, const TokenModelOptions& options)
+      : PictureTokenModel("video tokenizer") {
     const std::string defaults = VideoTokenizerConfig{}.to_json();
     auto config = VideoTokenizerConfig::from_json(model_configuration(saved, options, defaults));
     if (config.conditional()) {
       refuse(options.model, "is a conditional model: its tokens depend on more than the clip");
     }
-    // Tokens need no discriminator; the smallest takes the least room.
+    // Tokens need no discriminator: make it as small as possible.
     config.discr_kwargs = {
         .dim = 1, .max_dim = 1, .linear_attn_dim_head = 1, .linear_attn_heads = 1};
     config.multiscale_discrs.clear();
@@ -142,7 +144,7 @@ class VideoTokens : public Tokenizer {
 
  protected:
   torch::Tensor codes_of(const torch::Tensor& pixels) const override {
-    VideoTokenizer model = model_;  // a reference to the same one, whose methods are not const
+    VideoTokenizer model = model_;  // shares the same module, whose methods are not const
     return model->quantize(model->encode(model->as_video(pixels))).indices;
   }
 
@@ -151,9 +153,10 @@ class VideoTokens : public Tokenizer {
   std::int64_t codes_ = 0;
 };
 
-class VqganTokens : public Tokenizer {
+class VqganTokenModel : public PictureTokenModel {
  public:
-  VqganTokens(const Value& saved, const TokenModelOptions& options) : Tokenizer("VQGAN-VAE") {
+  VqganTokenModel(const Value& saved, const TokenModelOptions& options)
+      : PictureTokenModel("VQGAN-VAE") {
     const std::string defaults = VqganConfig{}.to_json();
     auto config = VqganConfig::from_json(model_configuration(saved, options, defaults));
     config.use_vgg_and_gan = false;
@@ -196,10 +199,11 @@ class VqganTokens : public Tokenizer {
   std::function<torch::Tensor(const torch::Tensor&)> encode_;
 };
 
-// Frames of a clip all at once: there is nothing between them.
-class NuwaVaeTokens : public Tokenizer {
+// Encodes all frames of a clip at once: frames are independent of each other.
+class NuwaVaeTokenModel : public PictureTokenModel {
  public:
-  NuwaVaeTokens(const Value& saved, const TokenModelOptions& options) : Tokenizer("NUWA VAE") {
+  NuwaVaeTokenModel(const Value& saved, const TokenModelOptions& options)
+      : PictureTokenModel("NUWA VAE") {
     const std::string defaults = NuwaVqganConfig{.layer_mults = {1}}.to_json();
     auto config = NuwaVqganConfig::from_json(model_configuration(saved, options, defaults));
     config.use_vgg_and_gan = false;
@@ -235,18 +239,18 @@ class NuwaVaeTokens : public Tokenizer {
 
 std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
   at::set_num_threads(1);
-  keep_freed_memory();
+  tune_malloc();
   const Value saved = read_checkpoint(options.model);
   const Dict weights = model_weights(saved, options);
   if (weights.contains("conv_in.conv.weight")) {
-    return std::make_shared<VideoTokens>(saved, options);
+    return std::make_shared<VideoTokenModel>(saved, options);
   }
   if (weights.contains("init_sage_conv.lin_l.weight")) return open_mesh_tokens(saved, options);
   if (weights.contains("enc_dec.encoders.0.weight")) {
-    return std::make_shared<VqganTokens>(saved, options);
+    return std::make_shared<VqganTokenModel>(saved, options);
   }
   if (weights.contains("encoders.0.weight") && weights.contains("vq._codebook.embed")) {
-    return std::make_shared<NuwaVaeTokens>(saved, options);
+    return std::make_shared<NuwaVaeTokenModel>(saved, options);
   }
   if (weights.contains("audio_to_latents.weight")) return open_mulan(saved, options);
   std::string found = "nothing";

@@ -10,7 +10,7 @@ std::shared_ptr<const TokenModel> open_token_model(const TokenModelOptions& opti
   if (!std::filesystem::exists(options.model)) {
     throw Error("there is no such file").at(options.model.string()).kind(ErrorKind::usage);
   }
-  void* library = open_beside_program("libmillrace_tokenizers.so");
+  void* library = open_library("libmillrace_tokenizers.so");
   if (library == nullptr) {
     throw Error("libmillrace_tokenizers.so is neither beside this program nor in ../lib")
         .kind(ErrorKind::usage)
@@ -19,7 +19,7 @@ std::shared_ptr<const TokenModel> open_token_model(const TokenModelOptions& opti
             "neither");
   }
   std::shared_ptr<const TokenModel> model;
-  reinterpret_cast<OpenTokenModel*>(function_of(library, open_token_model_name))(options, model);
+  reinterpret_cast<OpenTokenModel*>(find_function(library, open_token_model_name))(options, model);
   return model;
 }
 

@@ -1,5 +1,5 @@
-// A trained model as a stage of `preprocess tokens`. What runs it links LibTorch and is a library
-// of its own, millrace_tokenizers, which is opened when a model is asked for.
+// A trained model that makes tokens, for `preprocess tokens`. The implementation links LibTorch and
+// is in the library millrace_tokenizers, which is opened when a model is given.
 #pragma once
 
 #include <millrace/datasets/tokens/token_encoder.h>
@@ -13,9 +13,9 @@
 namespace millrace {
 
 struct TokenModelOptions {
-  std::filesystem::path model;  // a checkpoint or weights, of a trainer here or in Python
-  // Its constructor arguments, as TOML or JSON. Empty: what the model's file says, or config.toml
-  // beside it.
+  std::filesystem::path model;  // checkpoint or weights, of Millrace or of Python
+  // File with its constructor arguments, TOML or JSON. Empty: those in the model's file, or in the
+  // config.toml beside it.
   std::filesystem::path config{};
   std::string weights{};  // "ema", "model", or empty: the moving average if there is one
 };
@@ -24,7 +24,7 @@ struct TokenModelOptions {
 class PictureTokens : public TokenEncoder {
  public:
   virtual std::int64_t channels() const = 0;
-  // The only side of pictures that it takes; 0: any that token_shape() takes.
+  // The height and width that it requires; 0: any that token_shape() accepts.
   virtual std::int64_t side() const = 0;
   virtual bool takes_clips() const = 0;
 };
@@ -34,38 +34,38 @@ class MeshTokens {
  public:
   virtual ~MeshTokens() = default;
   virtual std::int64_t codes_of_face() const = 0;
-  // Vertices [n, 3], faces [m, 3] and the pairs of faces that touch, [pairs, 2], to codes,
-  // int64 [m * codes_of_face()]. Runs on the thread that calls it, so that nothing else decides
-  // them.
+  // Encodes vertices [n, 3], faces [m, 3] and pairs of adjacent faces [pairs, 2] to codes, int64
+  // [m * codes_of_face()]. Runs on the calling thread only, so that the codes depend on nothing
+  // else.
   virtual Array encode(std::span<const float> vertices, std::span<const std::int64_t> faces,
                        std::span<const std::int64_t> face_edges) const = 0;
 };
 
 class EmbeddingModel;  // of sounds and texts, in embedding_model.h
 
-// Thread-safe: nothing changes once it is made.
+// Thread-safe: immutable after construction.
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
   virtual std::string name() const = 0;
-  // Of everything that decides what it gives: caches record it.
+  // Hash of the weights and the configuration; caches record it.
   virtual std::string hash() const = 0;
-  // All tokens that it gives, or of texts that it takes, are below this.
+  // Number of different tokens that it makes, or that it accepts in texts.
   virtual std::int64_t vocabulary() const = 0;
-  // The arguments that decide what it gives, as JSON.
+  // Its constructor arguments as JSON.
   virtual std::string configuration() const = 0;
 
-  // What it takes: one of these, which lives as long as the model. The others are null.
+  // Exactly one of these is not null: the kind of media it takes. Owned by the model.
   virtual const PictureTokens* pictures() const { return nullptr; }
   virtual const MeshTokens* meshes() const { return nullptr; }
   virtual const EmbeddingModel* embeddings() const { return nullptr; }
 };
 
-// Throws an Error if the library is not there, or the file is damaged, holds something else or does
-// not fit the configuration.
+// Throws an Error if the library is missing, or if the file is damaged, holds another kind of model
+// or does not fit the configuration.
 std::shared_ptr<const TokenModel> open_token_model(const TokenModelOptions& options);
 
-// What open_token_model() calls in the library, and its name there.
+// The function of the library that open_token_model() calls, and its name.
 using OpenTokenModel = void(const TokenModelOptions& options,
                             std::shared_ptr<const TokenModel>& model);
 constexpr const char* open_token_model_name = "millrace_open_token_model";

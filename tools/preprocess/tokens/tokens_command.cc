@@ -1,7 +1,7 @@
 // Media to tokens: a stage between the decoders and the cache.
 #include "tools/inspect/probe.h"
 #include "tools/preprocess/media.h"
-#include "tools/preprocess/shards/row_writer.h"
+#include "tools/preprocess/shards/cache_rows.h"
 #include "tools/preprocess/tokens/embeddings.h"
 #include "tools/preprocess/tokens/text_tokens.h"
 #include "tools/preprocess/tokens/token_model.h"
@@ -13,13 +13,11 @@
 #include <millrace/datasets/tokens/token_encoder.h>
 #include <millrace/pipeline/data/map.h>
 
-#include <CLI/CLI.hpp>
-
 namespace millrace {
 
 namespace {
 
-class Tokens : public Medium {
+class TokensCommand : public Medium {
  public:
   const char* name() const override { return "tokens"; }
   const char* about() const override {
@@ -43,12 +41,12 @@ Examples:
   preprocess tokens songs/ --model results/mulan.9000.pt --out sounds.arrow     # embeddings
   preprocess tokens captions/ --medium text --model results/mulan.9000.pt --out texts.arrow
 A model's own size and channels are the default. A file of weights alone needs the model's arguments:
---model-config, or a config.toml beside it. Tokens have the smallest type that holds the codebook.
+--model-config, or a config.toml beside it. TokensCommand have the smallest type that holds the codebook.
 A checkpoint of train_mulan turns sounds and texts into embeddings, float32 [dim_latent], for search.
 The tokens of a mesh are a list: [faces * corners * quantizers], face by face.
 )";
   }
-  void declare(CLI::App& app) override;
+  void declare(const Options& options) override;
   Job make(const RunOptions& options, const std::shared_ptr<Pool>& pool) override;
 
  private:
@@ -71,51 +69,60 @@ The tokens of a mesh are a list: [faces * corners * quantizers], face by face.
   bool captions_ = false;
 };
 
-void Tokens::declare(CLI::App& app) {
-  app.add_option("folder,--folder", input_, "the pictures or clips")
-      ->required()
-      ->type_name("FOLDER");
-  app.add_option("--model", model_, "what makes tokens of them")->required()->type_name("FILE");
-  app.add_option("--weights", weights_,
-                 "of a checkpoint: ema or model; by default the moving average if there is one")
-      ->check(CLI::IsMember({"ema", "model"}));
-  app.add_option("--model-config", config_,
-                 "the arguments of the model, if its file does not hold them: TOML or JSON")
-      ->type_name("FILE");
-  app.add_option("--medium", medium_,
-                 "images, videos, audio or text; by default what the folder has, or "
-                 "what the model takes")
-      ->check(CLI::IsMember({"auto", "images", "videos", "audio", "text"}))
-      ->capture_default_str();
-  app.add_option("--size", size_,
-                 "256, or 480x640 (height x width); by default the model's, else 256");
-  app.add_option("--channels", channels_, "1 grey, 3 RGB; by default the model's, else 3")
-      ->check(CLI::IsMember({1, 3}));
-  app.add_option("--frames", frames_, "of a clip")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--short", short_rule_, "clips that are too short: repeat, black, loop or error")
-      ->check(CLI::IsMember(short_clip_rules()))
-      ->capture_default_str();
-  app.add_flag("--captions", captions_,
-               "GIFs with a text beside each (a.gif and a.txt), which goes into the cache too");
-  app.add_option("--patch", patch_, "pixels of a patch; 0: as the codebook's vectors are long")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--patch-frames", patch_frames_, "frames of a patch")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--dtype", dtype_, "of the tokens; by default the smallest that fits");
-  declare_embeddings(app, embeddings_);
-  app.add_option("--max-faces", max_faces_, "meshes of more are left out as errors; 0: none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--text", text_, "the text beside each mesh: none, optional or required")
-      ->check(CLI::IsMember({"none", "optional", "required"}))
-      ->capture_default_str();
+void TokensCommand::declare(const Options& options) {
+  options.add("folder,--folder", input_, "folder with the files to encode; subfolders are included")
+      .required()
+      .type_name("FOLDER");
+  options.add("--model", model_, "checkpoint, weights or codebook that makes the tokens")
+      .required()
+      .type_name("FILE");
+  options
+      .add("--weights", weights_,
+           "weights of a checkpoint to use: ema or model; default: the moving average if there "
+           "is one")
+      .one_of({"ema", "model"});
+  options
+      .add("--model-config", config_,
+           "arguments of the model as TOML or JSON, if its file does not have them")
+      .type_name("FILE");
+  options
+      .add("--medium", medium_,
+           "kind of files to encode: images, videos, audio or text; auto: what the folder has "
+           "or what the model takes")
+      .one_of({"auto", "images", "videos", "audio", "text"});
+  options.add("--size", size_,
+              "size of a frame in pixels: 256 or 480x640 (height x width); default: the model's, "
+              "else 256");
+  options
+      .add("--channels", channels_,
+           "number of channels: 1 grey, 3 RGB; default: the model's, else 3")
+      .one_of({1, 3})
+      .default_text("");
+  options.add("--frames", frames_, "number of frames of a clip").positive();
+  options
+      .add("--short", short_rule_,
+           "fill clips with too few frames: repeat the last, black or loop; or error")
+      .one_of(short_clip_rules());
+  options.flag("--captions", captions_,
+               "encode GIFs with a text beside each (a.gif and a.txt) and store the texts too");
+  options
+      .add("--patch", patch_,
+           "height and width of a patch in pixels; 0: from the length of the codebook's vectors")
+      .non_negative();
+  options.add("--patch-frames", patch_frames_, "number of frames of a patch").positive();
+  options.add("--dtype", dtype_, "integer type of the tokens; default: the smallest that fits");
+  declare_embeddings(options, embeddings_);
+  options
+      .add("--max-faces", max_faces_,
+           "maximum number of faces of a mesh; larger meshes count as errors; 0: no limit")
+      .non_negative();
+  options
+      .add("--text", text_,
+           "text file beside each mesh (a.obj and a.txt): none, optional or required")
+      .one_of({"none", "optional", "required"});
 }
 
-Job Tokens::pictures(const std::shared_ptr<Pool>& pool) const {
+Job TokensCommand::pictures(const std::shared_ptr<Pool>& pool) const {
   ImageFolder folder(input_,
                      {.size = parse_size(size_), .channels = channels_, .files = listing(pool)});
   Job job{.what = "images",
@@ -126,7 +133,7 @@ Job Tokens::pictures(const std::shared_ptr<Pool>& pool) const {
   return job;
 }
 
-Job Tokens::clips(const std::shared_ptr<Pool>& pool) const {
+Job TokensCommand::clips(const std::shared_ptr<Pool>& pool) const {
   VideoFolder folder(input_, {.frames = frames_,
                               .size = parse_size(size_),
                               .channels = channels_,
@@ -141,7 +148,7 @@ Job Tokens::clips(const std::shared_ptr<Pool>& pool) const {
   return job;
 }
 
-Job Tokens::captioned_gifs(const std::shared_ptr<Pool>& pool) const {
+Job TokensCommand::captioned_gifs(const std::shared_ptr<Pool>& pool) const {
   GifTextFolderOptions options;
   options.frames = frames_;
   options.size = parse_size(size_);
@@ -191,8 +198,8 @@ void to_tokens(Job& job, const std::shared_ptr<const TokenEncoder>& stage, DType
   job.slow_rows = true;
 }
 
-Job Tokens::meshes(const std::shared_ptr<Pool>& pool,
-                   const std::shared_ptr<const TokenModel>& model) const {
+Job TokensCommand::meshes(const std::shared_ptr<Pool>& pool,
+                          const std::shared_ptr<const TokenModel>& model) const {
   MeshFolderOptions options;
   options.max_faces = max_faces_;
   options.files = listing(pool);
@@ -232,7 +239,7 @@ Job Tokens::meshes(const std::shared_ptr<Pool>& pool,
   return job;
 }
 
-bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
+bool TokensCommand::wants_clips(const std::shared_ptr<Pool>& pool) const {
   if (captions_) return true;
   if (medium_ != "auto") return medium_ == "videos";
   FileList files(input_, listing(pool));
@@ -250,7 +257,7 @@ bool Tokens::wants_clips(const std::shared_ptr<Pool>& pool) const {
   return clips > 0;
 }
 
-std::shared_ptr<const TokenModel> Tokens::open_model() {
+std::shared_ptr<const TokenModel> TokensCommand::open_model() {
   auto model = open_token_model({.model = model_, .config = config_, .weights = weights_});
   const PictureTokens* pictures = model->pictures();
   if (pictures == nullptr) return model;
@@ -259,7 +266,7 @@ std::shared_ptr<const TokenModel> Tokens::open_model() {
   return model;
 }
 
-Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
+Job TokensCommand::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
   std::shared_ptr<const TokenEncoder> stage;
   std::shared_ptr<const TokenModel> model;
   if (!model_.ends_with(".npy")) {
@@ -296,7 +303,7 @@ Job Tokens::make(const RunOptions&, const std::shared_ptr<Pool>& pool) {
 }  // namespace
 
 std::unique_ptr<Medium> tokens_medium() {
-  return std::make_unique<Tokens>();
+  return std::make_unique<TokensCommand>();
 }
 
 }  // namespace millrace

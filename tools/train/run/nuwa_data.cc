@@ -1,4 +1,4 @@
-// What train_nuwa is trained on: GIFs with texts, arrays of clips, or codes of clips.
+// The training data of train_nuwa: GIFs with texts, arrays of clips, or codes of clips.
 #include "tools/train/run/nuwa_data.h"
 
 #include <millrace/datasets/arrays/memmap.h>
@@ -71,7 +71,7 @@ NuwaData clips(const NuwaTrainOptions& o, const CaptionOptions& captions) {
   return {array(o.random_rotate), array(false), true};
 }
 
-// A cache calls the codes "tokens"; here those are the tokens of texts.
+// Renames the codes, which a cache calls "tokens": here that is the field of text tokens.
 Mapped cached_codes(const std::string& path) {
   const ArrowDataset cache(path);
   const Schema& schema = cache.schema();
@@ -106,7 +106,7 @@ NuwaData tokens(const NuwaTrainOptions& o, const CaptionOptions& captions) {
   return {pairs, pairs, false};
 }
 
-// Codes are as small as the VAE's feature maps, pixels as large as its pictures.
+// Codes have the size of the VAE's feature maps, pixels that of its pictures.
 std::string kind_of(const NuwaTrainOptions& o) {
   const std::string& path = o.train.folder;
   if (o.dataset_type != "auto") return o.dataset_type;
@@ -120,7 +120,7 @@ std::string kind_of(const NuwaTrainOptions& o) {
   refuse(path, "holds clips or codes, and nothing tells which", "Give --dataset-type");
 }
 
-// What is there must be what the model takes, before anything runs.
+// Checks that the data fits the model, before anything runs.
 void check(const NuwaTrainOptions& o, const NuwaData& data) {
   const Schema& schema = data.plain->schema();
   const Field& video = schema[schema.at("video")];

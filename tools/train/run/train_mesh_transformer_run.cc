@@ -1,4 +1,4 @@
-// The run of train_mesh_transformer: what its options become.
+// Runs train_mesh_transformer: makes data set, model and stage from its options.
 #include "tools/preprocess/tokens/model_weights.h"
 #include "tools/train/mesh_transformer_options.h"
 #include "tools/train/run/train_run.h"
@@ -27,7 +27,7 @@ constexpr const char* codes_column = "tokens";
   throw Error(why).kind(ErrorKind::usage);
 }
 
-// name=value ..., the value as JSON has it.
+// Parses name=value ...; the values are JSON.
 nlohmann::json attention_arguments(const std::vector<std::string>& pairs) {
   nlohmann::json object = nlohmann::json::object();
   for (const std::string& pair : pairs) {
@@ -58,7 +58,7 @@ MeshAutoencoder open_autoencoder(const MeshTransformerTrainOptions& o) {
   return autoencoder;
 }
 
-// With what follows from the autoencoder filled in.
+// Fills in what follows from the autoencoder's configuration.
 MeshTransformerConfig sized(const MeshTransformerTrainOptions& o,
                             const MeshAutoencoderConfig& autoencoder) {
   MeshTransformerConfig model = o.model;
@@ -72,7 +72,7 @@ MeshTransformerConfig sized(const MeshTransformerTrainOptions& o,
   return model;
 }
 
-// For texts of `text_channels`; 0: none are given, or the encoder inside makes them.
+// `text_channels`: channels of the text embeddings; 0: none, or made by the built-in encoder.
 MeshTransformerConfig model_of(const MeshTransformerTrainOptions& o,
                                const MeshAutoencoderConfig& autoencoder,
                                std::int64_t text_channels) {
@@ -93,7 +93,7 @@ bool is_code_cache(const std::string& path) {
   return read_cache_info(path).schema.find(codes_column) >= 0;
 }
 
-// Tokens of another autoencoder mean nothing to this one.
+// Refuses codes that another autoencoder made.
 void check_weights(const MeshTransformerTrainOptions& o) {
   const CacheInfo info = read_cache_info(o.train.folder);
   auto made_with = info.options.find("weights");
@@ -101,7 +101,7 @@ void check_weights(const MeshTransformerTrainOptions& o) {
     log(LogLevel::warning, c10::str(o.train.folder, ": does not say which autoencoder made it"));
     return;
   }
-  const int threads = torch::get_num_threads();  // which tokenizers set to 1
+  const int threads = torch::get_num_threads();  // the tokenizers library sets it to 1
   const std::string given = open_token_model(autoencoder_options(o))->hash();
   torch::set_num_threads(threads);
   if (made_with->second == given) return;
@@ -112,7 +112,7 @@ void check_weights(const MeshTransformerTrainOptions& o) {
       .kind(ErrorKind::usage);
 }
 
-// What is trained on, and where the stage finds it.
+// The training data, and the names of its fields for the stage.
 struct Source {
   MeshData data;
   std::int64_t text_channels = 0;
@@ -124,7 +124,7 @@ std::int64_t channels_of(const AnyDataset& data, const std::string& field) {
   return at < 0 ? 0 : schema[at].shape[schema[at].shape.rank() - 1];
 }
 
-// Those that are not too long; the others are named.
+// Leaves out meshes that are too long, with a log line for each.
 AnyDataset that_fit(const ArrowDataset& codes, std::int64_t longest) {
   std::vector<std::int64_t> fitting;
   std::int64_t left_out = 0;
@@ -192,42 +192,43 @@ Source open_source(MeshTransformerTrainOptions& o, const MeshAutoencoderConfig& 
   return source;
 }
 
-int train(const CLI::App& app, MeshTransformerTrainOptions& o, const Place& place) {
+int train(const Options& flags, MeshTransformerTrainOptions& o, const ProcessContext& context) {
   const MeshAutoencoder autoencoder = open_autoencoder(o);
   const Source source = open_source(o, autoencoder->config());
   check_sizes(o.train, source.data.plain->size());
   o.stage.optimizer = optimizer_options(o.train);
-  // As the package: plain Adam without weight decay, else AdamW that leaves norms and biases alone.
+  // As the package: Adam without weight decay, else AdamW without decay of norms and biases.
   if (o.train.weight_decay > 0 && o.train.optimizer == "adam") {
     o.stage.optimizer.kind = OptimizerKind::adamw;
   }
-  o.stage.device = place.device();
+  o.stage.device = context.device();
   o.stage.seed = o.train.seed;
   o.stage.validate_every = o.train.save_results_every;
   o.stage.last_step = o.train.num_train_steps - 1;
   o.stage.face_edges = std::ranges::count(o.meshes.data.data_kwargs, "face_edges") > 0;
-  torch::manual_seed(o.train.seed);  // the same weights, however the codes come
+  torch::manual_seed(o.train.seed);  // the same initial weights for meshes and for codes
   MeshTransformerStage stage(model_of(o, autoencoder->config(), source.text_channels), autoencoder,
                              o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
-  TrainingData data(o.train, place, source.data.augmented, source.data.plain,
+  const RunFolder folder = open_run_folder(flags, o.train, context);
+  TrainingData data(o.train, context, source.data.augmented, source.data.plain,
                     {.bucket = {.window = o.meshes.bucket_window}, .collate = source.data.collate});
-  SchedulerOptions options = scheduler_options(o.train, place);
+  SchedulerOptions options = scheduler_options(o.train, context);
   options.schedule.stays_at_first_warmup_rate = o.model.compat;
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder, options);
-  return run(app, o.train, place, folder, scheduler);
+  return run(flags, o.train, context, folder, scheduler);
 }
 
 }  // namespace
 }  // namespace millrace
 
 extern "C" __attribute__((visibility("default"))) int millrace_train_mesh_transformer(
-    const CLI::App* app, void* options) {
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
-  auto& asked = *static_cast<MeshTransformerTrainOptions*>(options);
+  auto& asked = *static_cast<MeshTransformerTrainOptions*>(values);
   return run_guarded([&] {
     attention_arguments(asked.attn_kwargs);
-    return run_in_place(asked.train, [&](const Place& place) { return train(*app, asked, place); });
+    return run_in_context(
+        asked.train, [&](const ProcessContext& context) { return train(*flags, asked, context); });
   });
 }

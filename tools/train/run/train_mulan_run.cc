@@ -1,4 +1,4 @@
-// The run of train_mulan: what its options become.
+// Runs train_mulan: makes data set, model and stage from its options.
 #include "tools/train/mulan_options.h"
 #include "tools/train/run/train_run.h"
 
@@ -48,7 +48,7 @@ MulanConfig model_of(const MulanTrainOptions& o, const Tokenizer& tokenizer) {
   return model;
 }
 
-// All that can be known to be wrong before anything is read or written.
+// Checks the options before anything is read or written.
 void check_options(const MulanTrainOptions& o, const MulanConfig& model) {
   if (o.train.batch_size < 2) {
     refuse("--batch-size must be at least 2: a sound is contrasted with the texts of other sounds");
@@ -63,14 +63,14 @@ void check_options(const MulanTrainOptions& o, const MulanConfig& model) {
   }
 }
 
-// With random and with first windows.
+// The pairs with random windows, and with the first window for validation.
 struct Pairs {
   AnyDataset augmented, plain;
 };
 
 Pairs pairs_of(const MulanTrainOptions& o, const MulanConfig& model,
                const CaptionOptions& captions) {
-  // Where sounds are cut to the shortest of a batch, one that is too short would spoil all.
+  // Sounds are cut to the shortest of a batch, so a sound that is too short would spoil the batch.
   std::int64_t fewest = o.data_max_length > 0 ? 1 : model.audio.fewest_samples();
   if (model.audio.accept_spec) fewest = model.audio.patch_size[1];
   const std::filesystem::path path = o.train.folder;
@@ -103,7 +103,7 @@ Pairs pairs_of(const MulanTrainOptions& o, const MulanConfig& model,
   return {from_folder(AudioWindow::random), from_folder(AudioWindow::first)};
 }
 
-// Sounds are cut to the shortest of a batch where they are whole; captions never are.
+// Whole sounds are cut to the shortest of a batch; captions are never cut.
 Collations collations(const MulanConfig& model, const Schema& schema) {
   Collations found = collate_audio(schema, AudioLength::shortest, model.text.pad_id);
   const int times = model.audio.accept_spec && model.audio.accept_spec_time_first ? 0 : 1;
@@ -115,48 +115,49 @@ Collations collations(const MulanConfig& model, const Schema& schema) {
 
 void check_pairs(const MulanTrainOptions& o, std::int64_t pairs, int world) {
   TrainOptions all = o.train;
-  all.batch_size *= world;  // a step of all ranks takes whole batches only
+  all.batch_size *= world;  // a step needs a whole batch on every rank
   check_sizes(all, pairs);
 }
 
-int train(const CLI::App& app, MulanTrainOptions& o, const Place& place) {
+int train(const Options& flags, MulanTrainOptions& o, const ProcessContext& context) {
   const std::shared_ptr<const Tokenizer> tokenizer = tokenizer_of(o.bpe);
   const MulanConfig model = model_of(o, *tokenizer);
   check_options(o, model);
   if (o.use_lion) o.train.optimizer = "lion";
   o.stage.optimizer = optimizer_options(o.train);
-  o.stage.device = place.device();
+  o.stage.device = context.device();
   o.stage.seed = o.train.seed;
   o.stage.sample_rate_hz = o.sample_rate_hz;
   o.stage.data_max_length = o.data_max_length;
-  o.stage.contrasted = o.train.batch_size * place.world();
+  o.stage.contrasted = o.train.batch_size * context.world();
   const Pairs pairs = pairs_of(o, model,
                                {.tokenizer = tokenizer,
                                 .max_tokens = model.text.max_seq_len,
                                 .truncate = o.truncate_captions,
                                 .pad_id = static_cast<std::int32_t>(model.text.pad_id)});
-  check_pairs(o, pairs.augmented->size(), place.world());
+  check_pairs(o, pairs.augmented->size(), context.world());
   if (o.train.num_train_steps == 0) o.train.num_train_steps = pairs.augmented->size();
   MulanStage stage(model, o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
-  // As in Python, no step has fewer pairs than the others: a smaller batch is an easier task.
-  TrainingData data(o.train, place, pairs.augmented, pairs.plain,
+  const RunFolder folder = open_run_folder(flags, o.train, context);
+  // As in Python, an incomplete batch is dropped: contrasting fewer pairs is an easier task.
+  TrainingData data(o.train, context, pairs.augmented, pairs.plain,
                     {.tail = Tail::drop, .collate = collations(model, pairs.plain->schema())});
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
-                      scheduler_options(o.train, place));
-  return run(app, o.train, place, folder, scheduler);
+                      scheduler_options(o.train, context));
+  return run(flags, o.train, context, folder, scheduler);
 }
 
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_train_mulan(const CLI::App* app,
-                                                                           void* options) {
+extern "C" __attribute__((visibility("default"))) int millrace_train_mulan(
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
-  auto& asked = *static_cast<MulanTrainOptions*>(options);
+  auto& asked = *static_cast<MulanTrainOptions*>(values);
   asked.train.clear = asked.train.clear || asked.force_clear_prev_results;
   return run_guarded([&] {
-    return run_in_place(asked.train, [&](const Place& place) { return train(*app, asked, place); });
+    return run_in_context(
+        asked.train, [&](const ProcessContext& context) { return train(*flags, asked, context); });
   });
 }

@@ -1,4 +1,4 @@
-// The run of train_nuwa: what its options become.
+// Runs train_nuwa: makes data set, model and stage from its options.
 #include "tools/preprocess/tokens/model_weights.h"
 #include "tools/train/run/nuwa_data.h"
 #include "tools/train/run/train_run.h"
@@ -26,7 +26,7 @@ Vae open_vae(const NuwaTrainOptions& o) {
   const TokenModelOptions options{.model = o.vae, .config = o.vae_config, .weights = o.vae_weights};
   const std::string defaults = NuwaVqganConfig{.layer_mults = {1}}.to_json();
   Vae vae{NuwaVqganConfig::from_json(model_configuration(saved, options, defaults)), {}};
-  // The discriminator stays behind.
+  // The discriminator is not loaded.
   vae.config.use_vgg_and_gan = false;
   for (const auto& [key, value] : model_weights(saved, options)) {
     if (!key.as_string().starts_with("discr.")) vae.weights.set(key, value);
@@ -58,17 +58,13 @@ NuwaConfig model_of(const NuwaTrainOptions& o, const NuwaVqganConfig& vae,
   return model;
 }
 
-int train(const CLI::App& app, NuwaTrainOptions& o, const Place& place) {
-  if (o.train.use_ema) {
-    throw Error("NUWA is trained without a moving average; leave --use-ema out")
-        .kind(ErrorKind::usage);
-  }
+int train(const Options& flags, NuwaTrainOptions& o, const ProcessContext& context) {
   const auto tokenizer = nuwa_tokenizer(o);
   const Vae vae = open_vae(o);
   o.model = model_of(o, vae.config, *tokenizer);
   o.stage.tokenizer = tokenizer;
   o.stage.optimizer = optimizer_options(o.train);
-  o.stage.device = place.device();
+  o.stage.device = context.device();
   o.stage.seed = o.train.seed;
   o.stage.generate.num_frames = o.num_sampled_frames;
   const NuwaData files = nuwa_data(o, tokenizer);
@@ -76,23 +72,24 @@ int train(const CLI::App& app, NuwaTrainOptions& o, const Place& place) {
   NuwaStage stage(o.model, o.stage);
   copy_tensors(vae.weights, state_tensors(*stage.nuwa()->vae()), o.vae);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
+  const RunFolder folder = open_run_folder(flags, o.train, context);
   LoaderOptions loader{.collate = collate_clips(files.plain->schema())};
   if (files.pixels) loader.to_float = {{"video", ToFloat::unit()}};
-  TrainingData data(o.train, place, files.augmented, files.plain, loader);
+  TrainingData data(o.train, context, files.augmented, files.plain, loader);
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
-                      scheduler_options(o.train, place));
-  return run(app, o.train, place, folder, scheduler);
+                      scheduler_options(o.train, context));
+  return run(flags, o.train, context, folder, scheduler);
 }
 
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_train_nuwa(const CLI::App* app,
-                                                                          void* options) {
+extern "C" __attribute__((visibility("default"))) int millrace_train_nuwa(
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
-  auto& asked = *static_cast<NuwaTrainOptions*>(options);
+  auto& asked = *static_cast<NuwaTrainOptions*>(values);
   return run_guarded([&] {
-    return run_in_place(asked.train, [&](const Place& place) { return train(*app, asked, place); });
+    return run_in_context(
+        asked.train, [&](const ProcessContext& context) { return train(*flags, asked, context); });
   });
 }

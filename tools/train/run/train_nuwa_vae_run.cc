@@ -1,4 +1,4 @@
-// The run of train_nuwa_vae: what its options become.
+// Runs train_nuwa_vae: makes data set, model and stage from its options.
 #include "tools/train/nuwa_vae_options.h"
 #include "tools/train/run/train_run.h"
 
@@ -28,7 +28,7 @@ NuwaVqganConfig model_of(const NuwaVaeTrainOptions& o) {
   return model;
 }
 
-// With and without what is random, and the field that holds the pictures.
+// The data set with and without augmentation, and the field that holds the pictures.
 struct Pictures {
   AnyDataset augmented, plain;
   std::string field;
@@ -62,36 +62,37 @@ Pictures pictures_of(const NuwaVaeTrainOptions& o) {
   return {clips(FrameChoice::random_window), clips(FrameChoice::first), "video"};
 }
 
-int train(const CLI::App& app, NuwaVaeTrainOptions& o, const Place& place) {
+int train(const Options& flags, NuwaVaeTrainOptions& o, const ProcessContext& context) {
   const NuwaVqganConfig model = model_of(o);
   o.stage.optimizer = optimizer_options(o.train);
-  // As in Python: what decays does so apart from the gradient.
+  // As in Python: decoupled weight decay (AdamW).
   if (o.train.weight_decay > 0 && o.stage.optimizer.kind == OptimizerKind::adam) {
     o.stage.optimizer.kind = OptimizerKind::adamw;
   }
-  o.stage.device = place.device();
+  o.stage.device = context.device();
   const Pictures pictures = pictures_of(o);
   o.stage.field = pictures.field;
   check_sizes(o.train, pictures.augmented->size());
   VqganStage stage(model, o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
-  TrainingData data(o.train, place, pictures.augmented, pictures.plain,
+  const RunFolder folder = open_run_folder(flags, o.train, context);
+  TrainingData data(o.train, context, pictures.augmented, pictures.plain,
                     {.to_float = {{pictures.field, ToFloat::unit()}}});
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
-                      scheduler_options(o.train, place));
-  return run(app, o.train, place, folder, scheduler);
+                      scheduler_options(o.train, context));
+  return run(flags, o.train, context, folder, scheduler);
 }
 
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_train_nuwa_vae(const CLI::App* app,
-                                                                              void* options) {
+extern "C" __attribute__((visibility("default"))) int millrace_train_nuwa_vae(
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
-  auto& asked = *static_cast<NuwaVaeTrainOptions*>(options);
+  auto& asked = *static_cast<NuwaVaeTrainOptions*>(values);
   return run_guarded([&] {
     model_of(asked);
-    return run_in_place(asked.train, [&](const Place& place) { return train(*app, asked, place); });
+    return run_in_context(
+        asked.train, [&](const ProcessContext& context) { return train(*flags, asked, context); });
   });
 }

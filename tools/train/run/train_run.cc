@@ -1,4 +1,4 @@
-// From options to a run: ranks, loaders, trackers, progress, and what is printed at the end.
+// Runs a training: ranks, loaders, trackers, progress, and the printed result.
 #include "tools/train/run/train_run.h"
 
 #include "tools/cli/malloc_tuning.h"
@@ -29,53 +29,54 @@ struct Parts {
   AnyDataset train, valid;
 };
 
-// The same indices of both; without a validation part, the training part serves as one.
+// The same indices of both data sets; without a validation set, the training set is used.
 Parts split(const TrainOptions& o, const AnyDataset& augmented, const AnyDataset& plain) {
   if (o.valid_frac <= 0) return {augmented, plain};
   const SplitOptions options{.valid_fraction = o.valid_frac, .seed = o.random_split_seed};
   return {random_split(augmented, options).train, random_split(plain, options).valid};
 }
 
-// The rank's part of the validation set, or of its first batches: neighbours stay together, and no
-// sample is seen twice.
-Subset share_of(const AnyDataset& valid, const TrainOptions& o, const Place& place) {
+// This rank's contiguous share of the validation set, or of its first batches. No sample is in two
+// shares.
+Subset share_of(const AnyDataset& valid, const TrainOptions& o, const ProcessContext& context) {
   std::int64_t size = valid->size();
   if (o.valid_batches > 0) size = std::min(size, o.valid_batches * o.batch_size);
-  const std::int64_t world = place.world();
+  const std::int64_t world = context.world();
   auto border = [&](std::int64_t rank) { return (size * rank + world - 1) / world; };
   std::vector<std::int64_t> indices(
-      static_cast<std::size_t>(border(place.rank() + 1) - border(place.rank())));
-  std::iota(indices.begin(), indices.end(), border(place.rank()));
+      static_cast<std::size_t>(border(context.rank() + 1) - border(context.rank())));
+  std::iota(indices.begin(), indices.end(), border(context.rank()));
   return Subset(valid, std::move(indices));
 }
 
-LoaderOptions for_training(const TrainOptions& o, const Place& place, LoaderOptions options) {
+LoaderOptions for_training(const TrainOptions& o, const ProcessContext& context,
+                           LoaderOptions options) {
   options.batch_size = o.batch_size;
   options.shuffle = true;
   options.seed = o.seed;
   options.prefetch = o.prefetch;
   options.pool = std::make_shared<Pool>(o.workers);
-  options.rank = place.rank();
-  options.world = place.world();
+  options.rank = context.rank();
+  options.world = context.world();
   options.group = o.grad_accum_every;
   options.errors.fail = o.on_error == "fail";
   options.errors.max_fraction = o.max_error_share;
   options.errors.max_name = "--max-error-share";
   options.errors.ledger =
       std::filesystem::path(o.results_folder) / "errors.jsonl";  // the loader adds the rank
-  // Where a resumed run really goes on is in its checkpoint; here it keeps the ledger.
+  // A position makes the loader append to the ledger; the checkpoint then sets the real position.
   if (o.resume) options.position = Position{.seed = o.seed};
   return options;
 }
 
-std::optional<Loader> validation_loader(const TrainOptions& o, const Place& place,
+std::optional<Loader> validation_loader(const TrainOptions& o, const ProcessContext& context,
                                         const AnyDataset& valid, LoaderOptions options) {
-  Subset share = share_of(valid, o, place);
+  Subset share = share_of(valid, o, context);
   if (share.size() == 0) return std::nullopt;
   options.batch_size = o.batch_size;
-  options.tail = Tail::shorten;  // every sample is judged
+  options.tail = Tail::shorten;  // validate on every sample
   options.prefetch = 1;
-  options.bucket.window = 0;  // so that the samples shown are of all lengths
+  options.bucket.window = 0;  // unsorted, so that samples of all lengths are shown
   options.pool = std::make_shared<Pool>(1);
   options.errors.fail = o.on_error == "fail";
   options.errors.max_fraction = o.max_error_share;
@@ -83,8 +84,8 @@ std::optional<Loader> validation_loader(const TrainOptions& o, const Place& plac
   return Loader(std::move(share), std::move(options));
 }
 
-LoaderOptions on_device(LoaderOptions options, const Place& place) {
-  if (place.accelerator) options.device = open_cuda_device(place.device().index());
+LoaderOptions on_device(LoaderOptions options, const ProcessContext& context) {
+  if (context.accelerator) options.device = open_cuda_device(context.device().index());
   return options;
 }
 
@@ -126,14 +127,14 @@ void print_result(const TrainOptions& o, const RunFolder& folder, const Schedule
   std::printf("%s\n", result.dump().c_str());
 }
 
-// A signal that comes before the first step ends the run there, with a checkpoint, unless getting
-// there takes longer than this.
+// A signal before the first step ends the run at that step with a checkpoint, unless reaching it
+// takes longer than this.
 constexpr std::chrono::seconds patience_before_the_loop{5};
 
 constexpr const char* config_file = "config.toml";
 
-void write_config(const CLI::App& app, const RunFolder& folder) {
-  folder.write_config(config_file, CommandLine::toml(app, {"resume", "clear", "json", "quiet"}));
+void write_config(const Options& flags, const RunFolder& folder) {
+  folder.write_config(config_file, CommandLine::toml(flags, {"resume", "clear", "json", "quiet"}));
 }
 
 OldRun old_run(const TrainOptions& o) {
@@ -152,7 +153,7 @@ OptimizerOptions optimizer_options(const TrainOptions& o) {
   return options;
 }
 
-SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
+SchedulerOptions scheduler_options(const TrainOptions& o, const ProcessContext& context) {
   SchedulerOptions options{.num_train_steps = o.num_train_steps,
                            .grad_accum_every = o.grad_accum_every,
                            .save_results_every = o.save_results_every,
@@ -166,8 +167,8 @@ SchedulerOptions scheduler_options(const TrainOptions& o, const Place& place) {
                            .schedule = o.lr_schedule,
                            .precision = precision(o.mixed_precision),
                            .max_bad_steps = o.max_bad_steps,
-                           .ranks = place.ranks.get(),
-                           .accelerator = place.accelerator.get()};
+                           .ranks = context.ranks.get(),
+                           .accelerator = context.accelerator.get()};
   options.schedule.kind = schedule_kind(o.schedule);
   options.schedule.steps = o.num_train_steps;
   return options;
@@ -185,57 +186,60 @@ void check_sizes(const TrainOptions& o, std::int64_t samples) {
       .kind(ErrorKind::usage);
 }
 
-TrainingData::TrainingData(const TrainOptions& o, const Place& place, const AnyDataset& augmented,
-                           const AnyDataset& plain, LoaderOptions options)
-    : train(split(o, augmented, plain).train, for_training(o, place, on_device(options, place))),
-      valid(validation_loader(o, place, split(o, augmented, plain).valid,
-                              on_device(options, place))) {}
+TrainingData::TrainingData(const TrainOptions& o, const ProcessContext& context,
+                           const AnyDataset& augmented, const AnyDataset& plain,
+                           LoaderOptions options)
+    : train(split(o, augmented, plain).train,
+            for_training(o, context, on_device(options, context))),
+      valid(validation_loader(o, context, split(o, augmented, plain).valid,
+                              on_device(options, context))) {}
 
-int run_in_place(const TrainOptions& o, const std::function<int(const Place&)>& body) {
+int run_in_context(const TrainOptions& o, const std::function<int(const ProcessContext&)>& body) {
   const StopSignal stop(patience_before_the_loop);
-  keep_freed_memory();
+  tune_malloc();
   const std::optional<Ranks> ranks = ranks_from_environment();
-  if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // rank 0 speaks
-  Place place;
-  place.accelerator = find_accelerator(o.device, ranks ? ranks->local_rank : 0);
-  if (o.mixed_precision == "fp16" && !place.accelerator) {
+  if (o.quiet || (ranks && ranks->rank > 0)) set_log_level(LogLevel::warning);  // only rank 0 logs
+  ProcessContext context;
+  context.accelerator = find_accelerator(o.device, ranks ? ranks->local_rank : 0);
+  if (o.mixed_precision == "fp16" && !context.accelerator) {
     throw Error("--mixed-precision fp16 needs a GPU; on the CPU there is bf16")
         .kind(ErrorKind::usage);
   }
   torch::manual_seed(o.seed);
   if (o.threads > 0) torch::set_num_threads(o.threads);
-  if (!ranks) return body(place);
-  place.ranks =
-      std::make_unique<RankGroup>(*ranks, RankGroupOptions{.accelerator = place.accelerator.get()});
+  if (!ranks) return body(context);
+  context.ranks = std::make_unique<RankGroup>(
+      *ranks, RankGroupOptions{.accelerator = context.accelerator.get()});
   log(LogLevel::info, c10::str("rank 0 of ", ranks->world, " ranks: all are here"));
   try {
-    const int code = body(place);
+    const int code = body(context);
     return code;
   } catch (const std::exception& error) {
-    place.ranks->fail(error.what());
+    context.ranks->fail(error.what());
     throw;
   }
 }
 
-RunFolder open_run_folder(const CLI::App& app, const TrainOptions& o, const Place& place) {
-  const bool first = place.rank() == 0;
-  if (!first) place.ranks->barrier();  // it is made, or rank 0 has told why not
+RunFolder open_run_folder(const Options& flags, const TrainOptions& o,
+                          const ProcessContext& context) {
+  const bool first = context.rank() == 0;
+  if (!first) context.ranks->barrier();  // rank 0 has made it, or has failed and said why
   RunFolder folder(o.results_folder, first ? old_run(o) : OldRun::join, o.checkpoints_folder,
                    o.checkpoint_stem);
-  // That of an earlier run stays until its checkpoint has been found to fit.
-  if (first && !std::filesystem::exists(folder / config_file)) write_config(app, folder);
-  if (first && place.ranks) place.ranks->barrier();
+  // The config.toml of an earlier run stays until its checkpoint was loaded.
+  if (first && !std::filesystem::exists(folder / config_file)) write_config(flags, folder);
+  if (first && context.ranks) context.ranks->barrier();
   return folder;
 }
 
-int run(const CLI::App& app, const TrainOptions& o, const Place& place, const RunFolder& folder,
-        Scheduler& scheduler) {
+int run(const Options& flags, const TrainOptions& o, const ProcessContext& context,
+        const RunFolder& folder, Scheduler& scheduler) {
   const std::int64_t first = o.resume ? scheduler.resume() : 0;
-  if (place.rank() > 0) return scheduler.run();
-  if (o.resume) write_config(app, folder);
+  if (context.rank() > 0) return scheduler.run();
+  if (o.resume) write_config(flags, folder);
   scheduler.add_tracker(std::make_unique<JsonLinesTracker>(folder / "metrics.jsonl", first));
   auto board = std::make_unique<TensorBoardTracker>(folder.path(), first);
-  board->hyper_parameters(CommandLine::settings(app));
+  board->hyper_parameters(CommandLine::settings(flags));
   scheduler.add_tracker(std::move(board));
   Progress progress({.what = "steps",
                      .total = o.num_train_steps,

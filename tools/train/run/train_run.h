@@ -1,4 +1,5 @@
-// From options to a run: the library millrace_trainers, which holds all that needs LibTorch.
+// Runs a training with the options of a trainer's program. Part of the library millrace_trainers,
+// which holds everything that needs LibTorch.
 #pragma once
 
 #include "tools/train/train_options.h"
@@ -17,8 +18,8 @@
 
 namespace millrace {
 
-// Where this process stands: its GPU, and its place among the ranks. Either may be missing.
-struct Place {
+// The process's device and rank. Without a GPU or without ranks, the pointer is null.
+struct ProcessContext {
   std::unique_ptr<Accelerator> accelerator;
   std::unique_ptr<RankGroup> ranks;
 
@@ -28,34 +29,37 @@ struct Place {
 };
 
 OptimizerOptions optimizer_options(const TrainOptions& options);
-SchedulerOptions scheduler_options(const TrainOptions& options, const Place& place);
+SchedulerOptions scheduler_options(const TrainOptions& options, const ProcessContext& context);
 
-// Throws an Error of kind usage that names the numbers if so many samples give no batch.
+// Throws an Error of kind usage that names the numbers if `samples` are too few for one batch.
 void check_sizes(const TrainOptions& options, std::int64_t samples);
 
-// Finds the GPU, joins the ranks that the environment tells of, seeds, and runs `body`. If that
-// fails on one rank, the others are told why.
-int run_in_place(const TrainOptions& options, const std::function<int(const Place&)>& body);
+// Finds the GPU, joins the ranks that the environment describes, seeds, and runs `body`. If that
+// fails on one rank, the other ranks receive the reason.
+int run_in_context(const TrainOptions& options,
+                   const std::function<int(const ProcessContext&)>& body);
 
-// The folder of the run: rank 0 makes it, refuses or clears what is there, and leaves the whole
-// configuration in it: config.toml, which --config takes.
-RunFolder open_run_folder(const CLI::App& app, const TrainOptions& options, const Place& place);
+// The folder of the run. Rank 0 creates it, refuses or clears an earlier run, and writes all
+// options to config.toml, for --config.
+RunFolder open_run_folder(const Options& flags, const TrainOptions& options,
+                          const ProcessContext& context);
 
-// The split, and a loader over this rank's share of each part. `augmented` and `plain` are the same
-// files, with and without what is random; validation sees the latter.
+// The split into training and validation set, and a loader over this rank's share of each.
+// `augmented` and `plain` are the same files with and without random augmentation; validation uses
+// the latter.
 struct TrainingData {
-  TrainingData(const TrainOptions& options, const Place& place, const AnyDataset& augmented,
-               const AnyDataset& plain, LoaderOptions loader_options);
+  TrainingData(const TrainOptions& options, const ProcessContext& context,
+               const AnyDataset& augmented, const AnyDataset& plain, LoaderOptions loader_options);
 
   Loader train;
   std::optional<Loader> valid;  // none where there are fewer samples than ranks
 };
 
-// Resumes if asked to, adds the trackers, shows progress, trains, and prints the result.
-int run(const CLI::App& app, const TrainOptions& options, const Place& place,
+// Resumes if --resume is given, adds the trackers, shows progress, trains, and prints the result.
+int run(const Options& flags, const TrainOptions& options, const ProcessContext& context,
         const RunFolder& folder, Scheduler& scheduler);
 
-// Turns LibTorch's errors into ours.
+// Converts LibTorch's exceptions to Error.
 int run_guarded(const std::function<int()>& body);
 
 }  // namespace millrace

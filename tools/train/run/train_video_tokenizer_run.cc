@@ -1,4 +1,4 @@
-// The run of train_video_tokenizer: what its options become.
+// Runs train_video_tokenizer: makes data set, model and stage from its options.
 #include "tools/train/run/train_run.h"
 #include "tools/train/video_tokenizer_options.h"
 
@@ -41,7 +41,7 @@ VideoTokenizerConfig model_of(const VideoTokenizerTrainOptions& o) {
   return model;
 }
 
-// All that can be known to be wrong before anything is read or written.
+// Checks the options before anything is read or written.
 void check_options(const VideoTokenizerTrainOptions& o, const VideoTokenizerConfig& model) {
   if (o.dataset_type != "images" && (o.num_frames - 1) % model.time_factor() != 0) {
     const std::int64_t below = (o.num_frames - 1) / model.time_factor() * model.time_factor() + 1;
@@ -57,7 +57,7 @@ ShortClip short_clip(const std::string& name) {
   return name == "error" ? ShortClip::error : ShortClip::repeat_last;
 }
 
-// With and without what is random.
+// The data set with and without augmentation.
 struct Files {
   AnyDataset augmented, plain;
 };
@@ -83,12 +83,12 @@ Files files_of(const VideoTokenizerTrainOptions& o, const VideoTokenizerConfig& 
   return {clips(FrameChoice::random_window), clips(FrameChoice::first)};
 }
 
-int train(const CLI::App& app, VideoTokenizerTrainOptions& o, const Place& place) {
+int train(const Options& flags, VideoTokenizerTrainOptions& o, const ProcessContext& context) {
   const VideoTokenizerConfig model = model_of(o);
   check_options(o, model);
   const bool pictures = o.dataset_type == "images";
   o.stage.optimizer = optimizer_options(o.train);
-  o.stage.device = place.device();
+  o.stage.device = context.device();
   o.stage.validate_every_step = o.train.save_results_every;
   o.stage.seed = o.train.seed;
   o.stage.sample_average = o.train.use_ema;
@@ -98,23 +98,24 @@ int train(const CLI::App& app, VideoTokenizerTrainOptions& o, const Place& place
   check_sizes(o.train, files.augmented->size());
   VideoTokenizerStage stage(model, o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
-  TrainingData data(o.train, place, files.augmented, files.plain,
+  const RunFolder folder = open_run_folder(flags, o.train, context);
+  TrainingData data(o.train, context, files.augmented, files.plain,
                     {.to_float = {{o.stage.field, ToFloat::unit()}}});
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
-                      scheduler_options(o.train, place));
-  return run(app, o.train, place, folder, scheduler);
+                      scheduler_options(o.train, context));
+  return run(flags, o.train, context, folder, scheduler);
 }
 
 }  // namespace
 }  // namespace millrace
 
 extern "C" __attribute__((visibility("default"))) int millrace_train_video_tokenizer(
-    const CLI::App* app, void* options) {
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
-  auto& asked = *static_cast<VideoTokenizerTrainOptions*>(options);
+  auto& asked = *static_cast<VideoTokenizerTrainOptions*>(values);
   return run_guarded([&] {
     model_of(asked);
-    return run_in_place(asked.train, [&](const Place& place) { return train(*app, asked, place); });
+    return run_in_context(
+        asked.train, [&](const ProcessContext& context) { return train(*flags, asked, context); });
   });
 }

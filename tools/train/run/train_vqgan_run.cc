@@ -1,4 +1,4 @@
-// The run of train_vqgan: what its options become.
+// Runs train_vqgan: makes data set, model and stage from its options.
 #include "tools/train/run/train_run.h"
 #include "tools/train/vqgan_options.h"
 
@@ -13,7 +13,7 @@
 namespace millrace {
 namespace {
 
-// All that can be known to be wrong before anything is read or written.
+// Checks the options before anything is read or written.
 void check_options(const VqganTrainOptions& o) {
   o.model.check();
   if (o.image_size % o.model.divisor() == 0 && o.image_size >= o.model.smallest_side()) return;
@@ -23,9 +23,9 @@ void check_options(const VqganTrainOptions& o) {
       .kind(ErrorKind::usage);
 }
 
-int train(const CLI::App& app, VqganTrainOptions& o, const Place& place) {
+int train(const Options& flags, VqganTrainOptions& o, const ProcessContext& context) {
   o.stage.optimizer = optimizer_options(o.train);
-  o.stage.device = place.device();
+  o.stage.device = context.device();
   const int channels = static_cast<int>(o.model.channels);
   auto pictures = [&](double flip) {
     return ImageFolder(o.train.folder, {.size = o.image_size, .channels = channels, .flip = flip});
@@ -34,22 +34,23 @@ int train(const CLI::App& app, VqganTrainOptions& o, const Place& place) {
   check_sizes(o.train, augmented.size());
   VqganStage stage(o.model, o.stage);
   if (!o.weights.empty()) load_weights(o.weights, state_tensors(stage.model()));
-  const RunFolder folder = open_run_folder(app, o.train, place);
-  TrainingData data(o.train, place, augmented, plain, {.to_float = {{"image", ToFloat::unit()}}});
+  const RunFolder folder = open_run_folder(flags, o.train, context);
+  TrainingData data(o.train, context, augmented, plain, {.to_float = {{"image", ToFloat::unit()}}});
   Scheduler scheduler(stage, data.train, data.valid ? &*data.valid : nullptr, folder,
-                      scheduler_options(o.train, place));
-  return run(app, o.train, place, folder, scheduler);
+                      scheduler_options(o.train, context));
+  return run(flags, o.train, context, folder, scheduler);
 }
 
 }  // namespace
 }  // namespace millrace
 
-extern "C" __attribute__((visibility("default"))) int millrace_train_vqgan(const CLI::App* app,
-                                                                           void* options) {
+extern "C" __attribute__((visibility("default"))) int millrace_train_vqgan(
+    const millrace::Options* flags, void* values) {
   using namespace millrace;
-  auto& asked = *static_cast<VqganTrainOptions*>(options);
+  auto& asked = *static_cast<VqganTrainOptions*>(values);
   return run_guarded([&] {
     check_options(asked);
-    return run_in_place(asked.train, [&](const Place& place) { return train(*app, asked, place); });
+    return run_in_context(
+        asked.train, [&](const ProcessContext& context) { return train(*flags, asked, context); });
   });
 }

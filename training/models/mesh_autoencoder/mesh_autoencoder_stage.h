@@ -5,28 +5,13 @@
 
 #include <millrace/training/loop/stage.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_stage_options.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace millrace {
-
-struct MeshAutoencoderStageOptions {
-  OptimizerOptions optimizer{.kind = OptimizerKind::adam, .lr = 1e-4, .betas = {0.9, 0.99}};
-  // One norm for parameters with weight decay, one for the rest; 0 disables clipping.
-  double max_grad_norm = 0;
-  bool face_edges = true;  // read from the batch; false: computed in every step
-  // See MeshAutoencoderImpl::set_faces_at_once.
-  std::int64_t faces_at_once = 8192;
-  std::int64_t num_save_recons = 6;  // meshes in reconstructed.<step>.png
-  // Optimizer operations in the order of the Python package, so results are rounded the same way.
-  bool compat = false;
-  // Seed of the quantizers' random numbers. They depend on the step and the meshes, not on the
-  // rank. (With `compat` they are drawn as in the Python trainer.)
-  std::uint64_t seed = 0;
-  torch::Device device = torch::kCPU;
-};
 
 // Reads the batch fields vertices (float32), faces (int64) and face_edges (int64), padded with the
 // model's pad_id. Ignores all others.

@@ -7,6 +7,7 @@
 
 #include <millrace/training/loop/stage.h>
 #include <millrace/training/models/mulan/mulan.h>
+#include <millrace/training/models/mulan/mulan_stage_options.h>
 
 #include <cstdint>
 #include <memory>
@@ -14,23 +15,6 @@
 #include <vector>
 
 namespace millrace {
-
-struct MulanStageOptions {
-  OptimizerOptions optimizer{.lr = 3e-4, .betas = {0.9, 0.99}};
-  double max_grad_norm = 0.5;  // 0 disables clipping
-  // Pairs per step on all ranks; also the group size of the validation loss.
-  std::int64_t contrasted = 2;
-  std::string sounds = "audio";      // batch field, float32 [rows, samples]
-  std::string tokens = "tokens";     // batch field, int64 [rows, length]
-  std::string captions = "caption";  // batch field, for samples only
-  // Seed of masks and patch dropout. They depend on the step and the row, not on the rank.
-  std::uint64_t seed = 0;
-  // Stored with the weights for programs that embed other audio: sample rate in Hz, and samples per
-  // clip (0: any).
-  int sample_rate_hz = 0;
-  std::int64_t data_max_length = 0;
-  torch::Device device = torch::kCPU;
-};
 
 // Recall of a retrieval among n unit vectors [n, dim]. text_to_audio is the fraction of texts with
 // a clip of their caption among the `within` nearest clips; audio_to_text is the reverse. Rows with

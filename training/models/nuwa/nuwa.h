@@ -9,6 +9,7 @@
 
 #include <millrace/training/models/module/random_source.h>
 #include <millrace/training/models/nuwa/nuwa_config.h>
+#include <millrace/training/models/nuwa/nuwa_generate_options.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan.h>
 
 #include <memory>
@@ -25,16 +26,6 @@ class AxialPositionsImpl;
 struct NuwaLossOptions {
   // Probability of dropping the text of a row in training, for classifier-free guidance.
   double cond_dropout_prob = 0.2;
-};
-
-struct NuwaGenerateOptions {
-  double filter_thres = 0.9;  // only the best fraction 1 - filter_thres of the codes can be drawn
-  double temperature = 1;
-  double cond_scale = 2;        // guidance scale; 1 disables guidance
-  std::int64_t num_frames = 0;  // 0: max_video_frames; may be larger
-  std::int64_t decode_max_batchsize = 10;
-  // Use a KV cache. Without it the whole prefix is recomputed for every token.
-  bool cached = true;
 };
 
 class NuwaImpl : public torch::nn::Module {

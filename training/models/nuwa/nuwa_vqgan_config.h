@@ -2,7 +2,7 @@
 // From JSON for parity fixtures and checkpoints, from flags in tools/train_nuwa_vae.
 #pragma once
 
-#include <millrace/training/models/quantizers/vector_quantizer.h>
+#include <millrace/training/models/quantizers/quantizer_options.h>
 
 #include <cstdint>
 #include <string>

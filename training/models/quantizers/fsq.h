@@ -7,6 +7,7 @@
 #pragma once
 
 #include <millrace/training/models/quantizers/quantizer.h>
+#include <millrace/training/models/quantizers/quantizer_options.h>
 
 #include <cstdint>
 #include <vector>
@@ -15,12 +16,6 @@
 #include <torch/nn/modules/linear.h>
 
 namespace millrace {
-
-struct FsqOptions {
-  std::vector<std::int64_t> levels{};
-  std::int64_t dim = 0;  // 0: number of levels times number of codebooks
-  std::int64_t num_codebooks = 1;
-};
 
 class FsqImpl : public torch::nn::Module {
  public:

@@ -8,36 +8,15 @@
 
 #include <millrace/training/models/module/random_source.h>
 #include <millrace/training/models/quantizers/quantizer.h>
+#include <millrace/training/models/quantizers/quantizer_options.h>
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
 
 namespace millrace {
-
-struct LfqOptions {
-  std::int64_t dim = 0;            // 0: bits of all codebooks
-  std::int64_t codebook_size = 0;  // a power of 2; 0: 2^dim
-  double entropy_loss_weight = 0.1;
-  double commitment_loss_weight = 0.25;
-  double diversity_gamma = 1;
-  std::int64_t num_codebooks = 1;
-  std::optional<bool> keep_num_codebooks_dim{};  // default: num_codebooks > 1
-  double codebook_scale = 1;
-  double frac_per_sample_entropy = 1;  // random fraction of the vectors that the entropy loss uses
-  bool use_code_agnostic_commit_loss = false;
-  bool projection_has_bias = true;
-  std::optional<double> soft_clamp_input_value{};
-  bool cosine_sim_project_in = false;
-  std::optional<double> cosine_sim_project_in_scale{};
-  std::optional<bool> channel_first{};  // default: true with 4 or more dimensions
-  // Computes entropies without a table of vectors by codes. Equal up to rounding, but much faster
-  // and with much less memory.
-  bool factored_entropies = false;
-};
 
 // The input projection for `cosine_sim_project_in`: scaled cosine similarity to each column.
 class CosineLinearImpl : public torch::nn::Module {

@@ -7,6 +7,7 @@
 
 #include <millrace/training/models/module/random_source.h>
 #include <millrace/training/models/quantizers/quantizer.h>
+#include <millrace/training/models/quantizers/quantizer_options.h>
 
 #include <cstdint>
 #include <functional>
@@ -16,21 +17,6 @@
 #include <torch/nn/modules/linear.h>
 
 namespace millrace {
-
-struct VectorQuantizerOptions {
-  std::int64_t dim = 0;
-  std::int64_t codebook_size = 512;
-  std::int64_t codebook_dim = 0;  // 0: `dim`, without projections
-  double decay = 0.8;
-  double eps = 1e-5;
-  double commitment_weight = 1;
-  // Initialize the codebook by k-means over the first batch.
-  bool kmeans_init = false;
-  int kmeans_iters = 10;
-  bool use_cosine_sim = false;
-  // Codes used less than this are replaced by random features; 0 disables this.
-  double threshold_ema_dead_code = 0;
-};
 
 // The ranks that share a codebook. As in the package, statistics are summed over all ranks.
 struct CodebookRanks {

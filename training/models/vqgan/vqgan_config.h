@@ -2,8 +2,7 @@
 // 0.3.5. From JSON for parity fixtures and checkpoints, from flags in tools/train_vqgan.
 #pragma once
 
-#include <millrace/training/models/quantizers/lfq.h>
-#include <millrace/training/models/quantizers/vector_quantizer.h>
+#include <millrace/training/models/quantizers/quantizer_options.h>
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// Batches to the rows of a cache, fields as they were loaded. An array file has room for one field.
+// Converts batches to the rows of a cache. An array file (.npy, raw) holds one field, Arrow all.
 #pragma once
 
 #include "tools/preprocess/job.h"
@@ -11,19 +11,19 @@
 
 namespace millrace {
 
-// int64 tokens as another type, which must hold them.
+// Converts int64 tokens to a smaller type; throws if a token does not fit.
 Array narrowed(const Array& tokens, DType dtype);
 
-class RowMaker {
+class CacheRows {
  public:
-  RowMaker(const Job& job, CacheFormat format);
+  CacheRows(const Job& job, CacheFormat format);
 
   // What a row of the cache holds.
   const Schema& schema() const { return schema_; }
-  // Enough rows to keep the threads busy, few enough to stay small in memory.
+  // Large enough to keep the threads busy, small enough to save memory.
   std::int64_t batch_size(std::int64_t samples) const;
 
-  // The batch must stay until the last row() of it.
+  // The batch must live until its last row() was written.
   void take(const Batch& batch) { batch_ = &batch; }
   std::span<const Array> row(std::int64_t number);
 

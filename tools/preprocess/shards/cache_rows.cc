@@ -1,4 +1,4 @@
-#include "tools/preprocess/shards/row_writer.h"
+#include "tools/preprocess/shards/cache_rows.h"
 
 #include <algorithm>
 
@@ -68,13 +68,13 @@ Array narrowed(const Array& tokens, DType dtype) {
   return result;
 }
 
-RowMaker::RowMaker(const Job& job, CacheFormat format)
+CacheRows::CacheRows(const Job& job, CacheFormat format)
     : job_(job),
       kept_(kept_fields(job, format)),
       schema_(schema_of(job, kept_)),
       row_(kept_.size()) {}
 
-std::int64_t RowMaker::batch_size(std::int64_t samples) const {
+std::int64_t CacheRows::batch_size(std::int64_t samples) const {
   constexpr std::int64_t wanted_bytes = 4 << 20;
   std::int64_t bytes = row_bytes(job_.data->schema());
   if (bytes < 0 || job_.slow_rows) return std::clamp<std::int64_t>(samples, 1, 8);
@@ -82,7 +82,7 @@ std::int64_t RowMaker::batch_size(std::int64_t samples) const {
                                   std::min<std::int64_t>(samples, 256));
 }
 
-std::span<const Array> RowMaker::row(std::int64_t number) {
+std::span<const Array> CacheRows::row(std::int64_t number) {
   const Schema& loaded = job_.data->schema();
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const Field& field = loaded[kept_[i]];
