@@ -13,6 +13,7 @@
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/device/tensor.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
 #include <millrace/training/models/mesh_transformer/mesh_transformer.h>
 #include <millrace/training/models/module/module_tensors.h>
@@ -23,7 +24,6 @@
 #include <optional>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

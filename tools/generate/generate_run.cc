@@ -8,6 +8,7 @@
 #include <millrace/pipeline/base/durable_file.h>
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/log.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +16,6 @@
 
 #include <c10/util/StringUtil.h>
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

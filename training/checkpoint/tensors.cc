@@ -1,5 +1,6 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/tensors.h>
+#include <millrace/training/device/torch_api.h>
 
 #include <array>
 #include <memory>
@@ -8,7 +9,6 @@
 #include <unordered_set>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

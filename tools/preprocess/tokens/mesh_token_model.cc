@@ -3,12 +3,12 @@
 #include "tools/preprocess/tokens/model_weights.h"
 
 #include <millrace/pipeline/base/error.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
 
 #include <cstring>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

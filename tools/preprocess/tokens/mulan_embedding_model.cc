@@ -6,13 +6,13 @@
 
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/checkpoint/tensors.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 #include <millrace/training/models/mulan/mulan.h>
 
 #include <algorithm>
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 
 namespace millrace {
 

@@ -9,6 +9,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/checkpoint.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/nuwa/nuwa_vqgan.h>
 #include <millrace/training/models/video_tokenizer/video_tokenizer.h>
 #include <millrace/training/models/vqgan/vqgan.h>
@@ -21,7 +22,6 @@
 #include <ATen/Parallel.h>
 #include <c10/util/StringUtil.h>
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 

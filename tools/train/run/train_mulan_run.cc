@@ -8,12 +8,12 @@
 #include <millrace/datasets/listing/file_bytes.h>
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/weights.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <algorithm>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

@@ -8,10 +8,10 @@
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/checkpoint/weights.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {

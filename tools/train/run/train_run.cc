@@ -6,6 +6,7 @@
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/log.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/loop/stop_signal.h>
 #include <millrace/training/tracking/tracker.h>
 
@@ -19,7 +20,6 @@
 #include <c10/util/Exception.h>
 #include <c10/util/StringUtil.h>
 #include <nlohmann/json.hpp>
-#include <torch/torch.h>
 
 namespace millrace {
 

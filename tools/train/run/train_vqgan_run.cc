@@ -5,10 +5,10 @@
 #include <millrace/datasets/folders/image_folder.h>
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/weights.h>
+#include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <c10/util/StringUtil.h>
-#include <torch/torch.h>
 
 namespace millrace {
 namespace {
