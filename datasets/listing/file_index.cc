@@ -14,7 +14,7 @@ namespace millrace::detail {
 
 namespace {
 
-constexpr std::string_view kind = "MRFILES3";
+constexpr std::string_view index_kind = "MRFILES3";
 
 class Writer {
  public:
@@ -105,7 +105,7 @@ std::string index_key(const FileListOptions& options) {
 }
 
 std::optional<FileTable> read_index(const std::filesystem::path& path, const std::string& key) {
-  const std::optional<std::string> payload = read_derived_file(path, kind);
+  const std::optional<std::string> payload = read_derived_file(path, index_kind);
   if (!payload) return std::nullopt;
   FileTable table;
   Reader reader(*payload);
@@ -161,7 +161,7 @@ Status write_index(const std::filesystem::path& path, const std::string& key,
   writer.put(table.bytes);
   writer.put(table.modified_ns);
   writer.put(table.names);
-  Status status = write_derived_file(path, kind, writer.bytes);
+  Status status = write_derived_file(path, index_kind, writer.bytes);
   if (status.ok()) return status;
   return Error("the index: " + status.error().reason()).at(printable(path)).stage("list");
 }

@@ -34,9 +34,9 @@ int to_advice(Access access) {
 }
 
 // Closes the descriptor on every return; the mapping does not need it.
-struct Descriptor {
+struct MappedDescriptor {
   int number;
-  ~Descriptor() {
+  ~MappedDescriptor() {
     if (number >= 0) ::close(number);
   }
 };
@@ -45,7 +45,7 @@ struct Descriptor {
 
 MappedFile::MappedFile(std::filesystem::path path, Access access) : path_(std::move(path)) {
   // O_NONBLOCK: opening a pipe must not wait for its writer.
-  Descriptor file{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  MappedDescriptor file{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.number < 0) refuse(path_, "open", errno);
   struct stat status {};
   if (::fstat(file.number, &status) != 0) refuse(path_, "read its length", errno);

@@ -17,7 +17,7 @@ namespace millrace::detail {
 
 namespace {
 
-constexpr std::string_view kind = "MRFACES1";
+constexpr std::string_view counts_kind = "MRFACES1";
 
 // The state of a file when its faces were counted.
 struct Stamp {
@@ -42,7 +42,7 @@ std::string options_key(const MeshOptions& o) {
 // Lines of "bytes modified faces name". A name may contain anything but a line break.
 std::map<std::string, Known> read_counts(const std::filesystem::path& path) {
   std::map<std::string, Known> counts;
-  const std::optional<std::string> payload = read_derived_file(path, kind);
+  const std::optional<std::string> payload = read_derived_file(path, counts_kind);
   std::istringstream lines(payload.value_or(""));
   Known known;
   while (lines >> known.stamp.bytes >> known.stamp.modified_ns >> known.faces) {
@@ -63,7 +63,7 @@ void write_counts(const std::filesystem::path& path, const std::map<std::string,
   }
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
-  if (Status status = write_derived_file(path, kind, payload); !status.ok()) {
+  if (Status status = write_derived_file(path, counts_kind, payload); !status.ok()) {
     log(LogLevel::warning, printable(path) + ": " + status.error().reason() +
                                "; faces are counted again at the next start");
   }

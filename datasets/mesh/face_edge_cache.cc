@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-constexpr std::string_view kind = "MREDGES1";
+constexpr std::string_view edges_kind = "MREDGES1";
 
 using Face = std::array<std::int64_t, 3>;
 using Pair = std::array<std::int64_t, 2>;
@@ -25,7 +25,7 @@ std::string_view bytes_of(const auto& rows) {
 // The file also stores the faces, so that two meshes with the same hash are not confused.
 std::optional<std::vector<Pair>> read(const std::filesystem::path& path,
                                       std::span<const Face> faces) {
-  const std::optional<std::string> payload = read_derived_file(path, kind);
+  const std::optional<std::string> payload = read_derived_file(path, edges_kind);
   const std::string_view key = bytes_of(faces);
   if (!payload || !payload->starts_with(key)) return std::nullopt;
   const std::string_view rest = std::string_view(*payload).substr(key.size());
@@ -61,7 +61,7 @@ Status FaceEdgeCache::find(std::span<const Face> faces, const FaceEdgeOptions& o
   ++computed_;
   std::string payload(bytes_of(faces));
   payload += bytes_of(pairs);
-  if (Status status = write_derived_file(path, kind, payload);
+  if (Status status = write_derived_file(path, edges_kind, payload);
       !status.ok() && !warned_.exchange(true)) {
     log(LogLevel::warning,
         printable(path) + ": " + status.error().reason() + "; face edges are computed each time");
