@@ -191,6 +191,26 @@ Dict model_weights(const Value& saved, const TokenModelOptions& options) {
   return ema ? average : trained;
 }
 
+void check_trained(const Value& saved, const Dict& weights, const std::filesystem::path& path) {
+  auto refuse = [&](const std::string& why) {
+    throw Error(why + ": the model is not trained")
+        .at(path.string())
+        .kind(ErrorKind::usage)
+        .hint("Give a later checkpoint, or train the model first");
+  };
+  // Only checkpoints of Millrace have "loader". A Python trainer may count its first step as 0.
+  const Dict& all = saved.as_dict();
+  const Value* step = all.find("step");
+  if (all.contains("loader") && step != nullptr && step->is<std::int64_t>() &&
+      step->as_int() == 0) {
+    refuse("is a checkpoint of step 0");
+  }
+  for (const auto& [key, value] : weights) {
+    if (!key.is<std::string>() || !key.as_string().ends_with("_codebook.initted")) continue;
+    if (value.as_tensor().eq(0).any().item<bool>()) refuse("its codebook was never initialised");
+  }
+}
+
 std::string model_configuration(const Value& saved, const TokenModelOptions& options,
                                 const std::string& defaults) {
   const json all = json::parse(defaults);

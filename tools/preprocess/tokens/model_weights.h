@@ -20,6 +20,10 @@ Value read_model(const std::filesystem::path& path);
 // one.
 Dict model_weights(const Value& saved, const TokenModelOptions& options);
 
+// Throws an Error of kind usage if the model was never trained, since its tokens would mean
+// nothing: a checkpoint of step 0, or a codebook that was never initialised.
+void check_trained(const Value& saved, const Dict& weights, const std::filesystem::path& path);
+
 // The constructor arguments as JSON: from `options.config`, from the checkpoint, or from the
 // config.toml beside it. `defaults`: all arguments with their defaults, to find them in a TOML
 // file.

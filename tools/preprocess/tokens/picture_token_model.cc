@@ -242,6 +242,7 @@ std::shared_ptr<const TokenModel> open(const TokenModelOptions& options) {
   tune_malloc();
   const Value saved = read_checkpoint(options.model);
   const Dict weights = model_weights(saved, options);
+  check_trained(saved, weights, options.model);
   if (weights.contains("conv_in.conv.weight")) {
     return std::make_shared<VideoTokenModel>(saved, options);
   }

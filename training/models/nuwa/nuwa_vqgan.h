@@ -7,6 +7,7 @@
 #pragma once
 
 #include <millrace/training/models/nuwa/nuwa_vqgan_config.h>
+#include <millrace/training/models/quantizers/vector_quantizer.h>
 #include <millrace/training/models/vqgan/picture_vae.h>
 
 #include <string>

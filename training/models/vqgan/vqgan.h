@@ -8,6 +8,8 @@
 //   torch::Tensor fake_or_real = model->discriminator_loss(images, {.gradient_penalty = true});
 #pragma once
 
+#include <millrace/training/models/quantizers/lfq.h>
+#include <millrace/training/models/quantizers/vector_quantizer.h>
 #include <millrace/training/models/vqgan/picture_vae.h>
 #include <millrace/training/models/vqgan/vqgan_config.h>
 
