@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include <torch/nn/functional/conv.h>
+
 namespace millrace {
 
 namespace F = torch::nn::functional;
