@@ -9,6 +9,8 @@
 #include <millrace/pipeline/base/log.h>
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/checkpoint/weights.h>
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
+#include <millrace/training/models/mesh_transformer/mesh_transformer_stage.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/mulan/mulan_stage.h>
 
 #include <algorithm>
 

@@ -8,6 +8,7 @@
 #include <millrace/training/checkpoint/checkpoint.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/nuwa/nuwa_stage.h>
 
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>

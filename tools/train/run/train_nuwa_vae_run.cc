@@ -8,6 +8,7 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/vqgan/vqgan_stage.h>
 
 #include <torch/torch.h>
 

@@ -6,6 +6,7 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/vqgan/vqgan_stage.h>
 
 #include <c10/util/StringUtil.h>
 #include <torch/torch.h>
