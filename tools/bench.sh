@@ -62,7 +62,7 @@ install_peers() {
 }
 
 install_trainers() {
-  environment trainers -r tests/parity/requirements.txt
+  environment trainers -r tests/parity/python/requirements.txt
   # One of musiclm-pytorch's requirements cannot be imported with this Python; nothing here needs it.
   [ -d "$(echo "$work"/trainers/lib/python3*/site-packages/musiclm_pytorch)" ] \
     || "$work/trainers/bin/pip" install --quiet --disable-pip-version-check --no-deps "$PEER_MUSICLM"

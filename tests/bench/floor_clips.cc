@@ -92,8 +92,8 @@ int main(int count, char** arguments) {
   std::vector<std::string> files = lines_of(arguments[4]);
   measure_floor({.workload = "clips",
                  .peer = "libav " + mode,
-                 .version = "libavcodec " + std::to_string(avcodec_version() >> 16),
                  .note = mode == "scale" ? "decoding and swscale alone" : "decoding alone",
+                 .version = "libavcodec " + std::to_string(avcodec_version() >> 16),
                  .workers = std::atoi(arguments[2]),
                  .passes = std::atoi(arguments[3])},
                 static_cast<std::int64_t>(files.size()), [&] {

@@ -63,8 +63,8 @@ int main(int count, char** arguments) {
   auto files = contents_of(lines_of(arguments[4]));
   measure_floor({.workload = "images",
                  .peer = "libjpeg-turbo " + mode,
-                 .version = "libjpeg-turbo",
                  .note = "decoding alone, files in memory",
+                 .version = "libjpeg-turbo",
                  .workers = std::atoi(arguments[2]),
                  .passes = std::atoi(arguments[3])},
                 static_cast<std::int64_t>(files.size()), [&] {

@@ -40,8 +40,8 @@ int main(int count, char** arguments) {
   millrace::measure_floor(
       {.workload = "tokens",
        .peer = "gather in C",
-       .version = "memcpy",
        .note = "random rows of the mapping, copied",
+       .version = "memcpy",
        .workers = std::atoi(arguments[2]),
        .passes = std::atoi(arguments[3])},
       static_cast<std::int64_t>(number / batch_rows),

@@ -207,7 +207,7 @@ void check_trained(const Value& saved, const Dict& weights, const std::filesyste
   }
   for (const auto& [key, value] : weights) {
     if (!key.is<std::string>() || !key.as_string().ends_with("_codebook.initted")) continue;
-    if (value.as_tensor().eq(0).any().item<bool>()) refuse("its codebook was never initialised");
+    if (as_tensor(value).eq(0).any().item<bool>()) refuse("its codebook was never initialised");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/device/torch_api.h>
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder_stage.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <algorithm>

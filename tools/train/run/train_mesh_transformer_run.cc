@@ -11,6 +11,8 @@
 #include <millrace/training/checkpoint/tensors.h>
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/device/torch_api.h>
+#include <millrace/training/models/mesh_autoencoder/mesh_autoencoder.h>
+#include <millrace/training/models/mesh_transformer/mesh_transformer_stage.h>
 #include <millrace/training/models/module/module_tensors.h>
 
 #include <algorithm>

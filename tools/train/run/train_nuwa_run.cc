@@ -10,6 +10,7 @@
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/nuwa/nuwa_stage.h>
 
 #include <c10/util/StringUtil.h>
 

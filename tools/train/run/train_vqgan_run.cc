@@ -7,6 +7,7 @@
 #include <millrace/training/checkpoint/weights.h>
 #include <millrace/training/device/torch_api.h>
 #include <millrace/training/models/module/module_tensors.h>
+#include <millrace/training/models/vqgan/vqgan_stage.h>
 
 #include <c10/util/StringUtil.h>
 
