@@ -6,15 +6,11 @@
 //   Schema schema{{.name = "image", .dtype = DType::uint8, .shape = {256, 256, 3}}};
 //   CacheWriter writer("photos.npy", {.schema = schema, .sources = 1000,
 //                                     .options = {{"transform", "centre crop 256"}}});
-//   Sample sample(schema);
+//   Array image = Array::empty(DType::uint8, {256, 256, 3});
 //   for (std::int64_t shard : writer.missing()) {
 //     ShardWriter rows = writer.begin(shard);
-//     for (std::int64_t i : writer.range(shard)) {
-//       sample.restart();
-//       sample.set("image", Array::empty(DType::uint8, {256, 256, 3}));
-//       rows.append(i, {.name = std::to_string(i) + ".jpg"}, sample);
-//     }
-//     rows.finish();
+//     for (std::int64_t i : writer.range(shard)) rows.append(i, {.name = "a"}, std::span(&image,
+//     1)); rows.finish();
 //   }
 //   CacheInfo info = writer.join();
 #pragma once
