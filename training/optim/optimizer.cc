@@ -223,9 +223,8 @@ void Optimizer::load(const Value& state, const std::string& source) {
     if (options_.kind == OptimizerKind::lion) continue;
     loaded[i].square = take("exp_avg_sq");
     const Value& step = (*entry)["step"];  // a number in the torch of old
-    loaded[i].step = is_tensor(step)
-                         ? as_tensor(step).to(torch::kFloat32).clone().reshape({})
-                         : torch::tensor(static_cast<float>(step.as_double()));
+    loaded[i].step = is_tensor(step) ? as_tensor(step).to(torch::kFloat32).clone().reshape({})
+                                     : torch::tensor(static_cast<float>(step.as_double()));
     loaded[i].step = loaded[i].step.to(parameters_[i].device());
   }
   moments_ = std::move(loaded);
