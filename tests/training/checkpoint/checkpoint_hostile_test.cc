@@ -5,7 +5,6 @@
 #include <millrace/pipeline/base/error.h>
 #include <millrace/pipeline/base/random.h>
 #include <millrace/training/checkpoint/checkpoint.h>
-#include <millrace/training/device/torch_api.h>
 
 #include <string>
 
