@@ -58,6 +58,23 @@ RowLists MeshAutoencoderImpl::Graph::neighbours(std::int64_t begin, std::int64_t
   return {all.select(1, 0), all.select(1, 1), faces_here, faces_here};
 }
 
+namespace {
+
+using Children = std::vector<std::pair<std::string, ModulePointer>>;
+
+// Adds `depth` blocks to `blocks`; returns the module that holds them.
+auto attention_blocks(std::int64_t depth, std::int64_t size, const MeshAutoencoderConfig& config,
+                      auto& blocks) {
+  Children children;
+  for (std::int64_t i = 0; i < depth; ++i) {
+    blocks.push_back(std::make_shared<FaceAttentionBlock>(size, config));
+    children.emplace_back(std::to_string(i), blocks.back());
+  }
+  return named(children);
+}
+
+}  // namespace
+
 MeshAutoencoderImpl::MeshAutoencoderImpl(MeshAutoencoderConfig config)
     : config_(std::move(config)),
       coor_embed_(config_.num_discrete_coors, config_.dim_coor_embed),
@@ -73,7 +90,6 @@ MeshAutoencoderImpl::MeshAutoencoderImpl(MeshAutoencoderConfig config)
   const std::int64_t seen = c.dim_coor_embed * c.coordinates() + c.dim_angle_embed * c.corners() +
                             c.dim_normal_embed * 3 + c.dim_area_embed;
   project_in_ = register_module("project_in", nn::Linear(seen, c.dim_codebook));
-  using Children = std::vector<std::pair<std::string, ModulePointer>>;
   std::int64_t dim = c.dim_codebook;
   Children layers;
   for (const std::int64_t next : c.encoder_dims_through_depth) {
@@ -85,15 +101,8 @@ MeshAutoencoderImpl::MeshAutoencoderImpl(MeshAutoencoderConfig config)
   encoder_norm_ = nn::LayerNorm(nn::LayerNormOptions({c.encoder_dims_through_depth[0]}));
   register_module("init_encoder_act_and_norm", named({{"1", encoder_norm_.ptr()}}));
   register_module("encoders", named(layers));
-  auto attention = [&](std::int64_t depth, std::int64_t size, auto& blocks) {
-    Children children;
-    for (std::int64_t i = 0; i < depth; ++i) {
-      blocks.push_back(std::make_shared<FaceAttentionBlock>(size, config_));
-      children.emplace_back(std::to_string(i), blocks.back());
-    }
-    return named(children);
-  };
-  register_module("encoder_attn_blocks", attention(c.attn_encoder_depth, dim, encoder_attention_));
+  register_module("encoder_attn_blocks",
+                  attention_blocks(c.attn_encoder_depth, dim, c, encoder_attention_));
   const std::int64_t coded = c.dim_codebook * c.corners();
   project_dim_codebook_ = register_module("project_dim_codebook", nn::Linear(dim, coded));
   encoder_parameters_ = parameters();
@@ -101,7 +110,7 @@ MeshAutoencoderImpl::MeshAutoencoderImpl(MeshAutoencoderConfig config)
   set_reference(c.compat);
   const std::size_t before_decoder = parameters().size();
   register_module("decoder_attn_blocks",
-                  attention(c.attn_decoder_depth, coded, decoder_attention_));
+                  attention_blocks(c.attn_decoder_depth, coded, c, decoder_attention_));
   dim = c.decoder_dims_through_depth[0];
   decoder_conv_ = nn::Conv1d(nn::Conv1dOptions(coded, dim, c.init_decoder_conv_kernel)
                                  .padding(c.init_decoder_conv_kernel / 2));

@@ -17,6 +17,15 @@ namespace nn = torch::nn;
 
 namespace {
 
+LfqOptions lfq_options(const VideoTokenizerConfig& c, std::int64_t dim) {
+  return {.dim = dim,
+          .codebook_size = c.codebook_size,
+          .entropy_loss_weight = c.lfq_entropy_loss_weight,
+          .commitment_loss_weight = c.lfq_commitment_loss_weight,
+          .diversity_gamma = c.lfq_diversity_gamma,
+          .num_codebooks = c.num_codebooks};
+}
+
 nn::Conv2d same_conv(std::int64_t in, std::int64_t out, const std::array<std::int64_t, 3>& kernel) {
   const torch::ExpandingArray<2> padding({kernel[1] / 2, kernel[2] / 2});
   return nn::Conv2d(nn::Conv2dOptions(in, out, {kernel[1], kernel[2]}).padding(padding));
@@ -76,13 +85,7 @@ VideoTokenizerImpl::VideoTokenizerImpl(VideoTokenizerConfig config) : config_(st
         "quantizers",
         Fsq(FsqOptions{.levels = c.fsq_levels, .dim = dim, .num_codebooks = c.num_codebooks}));
   } else {
-    lfq_ = register_module("quantizers",
-                           Lfq(LfqOptions{.dim = dim,
-                                          .codebook_size = c.codebook_size,
-                                          .entropy_loss_weight = c.lfq_entropy_loss_weight,
-                                          .commitment_loss_weight = c.lfq_commitment_loss_weight,
-                                          .diversity_gamma = c.lfq_diversity_gamma,
-                                          .num_codebooks = c.num_codebooks}));
+    lfq_ = register_module("quantizers", Lfq(lfq_options(c, dim)));
   }
   discriminator_ =
       register_module("discr", std::make_shared<VideoDiscriminator>(c.discriminator()));

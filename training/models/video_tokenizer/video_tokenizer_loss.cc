@@ -215,6 +215,22 @@ torch::Tensor VideoTokenizerImpl::difference(const torch::Tensor& fake, const to
   return weights.defined() ? (by_frame * weights).sum(1) * real.size(0) : by_frame.mean(1);
 }
 
+namespace {
+
+// The terms that every generator loss has, for the log.
+void set_terms(VideoGeneratorLoss& loss, const torch::Tensor& fake,
+               const torch::Tensor& reconstruction, const Quantized& quantized) {
+  loss.pictures = fake.detach();
+  loss.reconstruction = reconstruction.detach();
+  loss.quantizer = quantized.loss.detach();
+  const torch::Tensor zero = torch::zeros({}, loss.quantizer.options());
+  loss.per_sample_entropy = detached(quantized.per_sample_entropy, zero);
+  loss.batch_entropy = detached(quantized.batch_entropy, zero);
+  loss.commitment = detached(quantized.commitment, zero);
+}
+
+}  // namespace
+
 VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video,
                                                       const VideoLossOptions& options) {
   if (config_.compat) return generator_loss_as_in_python(video, options);
@@ -226,13 +242,7 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss(const torch::Tensor& video
   const torch::Tensor reconstruction =
       parts.weights.defined() ? difference(parts.fake, parts.real, options.valid_frames).mean()
                               : F::mse_loss(parts.fake, parts.real);
-  loss.pictures = parts.fake.detach();
-  loss.reconstruction = reconstruction.detach();
-  loss.quantizer = quantized.loss.detach();
-  const torch::Tensor zero = torch::zeros({}, loss.quantizer.options());
-  loss.per_sample_entropy = detached(quantized.per_sample_entropy, zero);
-  loss.batch_entropy = detached(quantized.batch_entropy, zero);
-  loss.commitment = detached(quantized.commitment, zero);
+  set_terms(loss, parts.fake, reconstruction, quantized);
   loss.graph.roots = {reconstruction};
   loss.graph.gradients = {torch::ones_like(reconstruction)};
   loss.total = loss.reconstruction + loss.quantizer * config_.quantizer_aux_loss_weight;
@@ -312,15 +322,10 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss_as_in_python(
                                      config_.multiscale_adversarial_loss_weight);
   }
   loss.total = total.detach();
-  loss.reconstruction = reconstruction.detach();
   loss.perceptual = perceptual.detach();
   loss.adversarial = adversarial.detach();
   loss.adaptive_weight = adaptive;
-  loss.quantizer = quantized.loss.detach();
-  loss.pictures = fake.detach();
-  loss.per_sample_entropy = detached(quantized.per_sample_entropy, zero);
-  loss.batch_entropy = detached(quantized.batch_entropy, zero);
-  loss.commitment = detached(quantized.commitment, zero);
+  set_terms(loss, fake, reconstruction, quantized);
   loss.graph.roots = {total};
   loss.graph.gradients = {torch::ones_like(total)};
   return loss;

@@ -1,6 +1,6 @@
 // Any bytes as the archive of a checkpoint: its records or an error, and never more bytes than the
 // file has.
-#include "tests/fuzz/bytes_as_file.h"
+#include "tests/fuzz/targets/bytes_as_file.h"
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/zip_reader.h>

@@ -1,4 +1,4 @@
-#include "tests/fuzz/mesh_target.h"
+#include "tests/fuzz/targets/mesh_target.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Any bytes as a .npy file: rows or an error, never a read outside of the file.
-#include "tests/fuzz/bytes_as_file.h"
+#include "tests/fuzz/targets/bytes_as_file.h"
 
 #include <millrace/datasets/arrays/memmap.h>
 

@@ -1,7 +1,7 @@
 // Any bytes as a checkpoint: a value or an error. What was read can be written, and is the same
 // when it is read again. Seeds without checksums let damage reach the pickle.
-#include "tests/fuzz/bytes_as_file.h"
-#include "tests/fuzz/checkpoint_target.h"
+#include "tests/fuzz/targets/bytes_as_file.h"
+#include "tests/fuzz/targets/checkpoint_target.h"
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/archive.h>

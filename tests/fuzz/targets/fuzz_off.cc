@@ -1,9 +1,9 @@
-#include "tests/fuzz/mesh_target.h"
+#include "tests/fuzz/targets/mesh_target.h"
 
 #include <cstddef>
 #include <cstdint>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  millrace::fuzz_mesh({data, size}, millrace::MeshFormat::gltf);
+  millrace::fuzz_mesh({data, size}, millrace::MeshFormat::off);
   return 0;
 }

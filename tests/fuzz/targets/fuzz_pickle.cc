@@ -1,6 +1,6 @@
 // Any bytes as the pickle of a checkpoint whose records are all there, 64 bytes each: a value or an
 // error. What was read can be written, and is the same when it is read again.
-#include "tests/fuzz/checkpoint_target.h"
+#include "tests/fuzz/targets/checkpoint_target.h"
 
 #include <millrace/pipeline/base/error.h>
 #include <millrace/training/checkpoint/unpickler.h>
