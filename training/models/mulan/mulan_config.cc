@@ -214,7 +214,7 @@ void MulanConfig::check() const {
   const std::int64_t most = std::min(audio.depth, text.depth) - 1;
   if (contrasted_layers() < 1 || contrasted_layers() > most) {
     throw_usage_error(c10::str("hierarchical_contrastive_loss_layers must be 1 to ", most,
-                               " (the depth of the shallower transformer - 1), but is ",
+                               " layers, one less than the shallower transformer has, but is ",
                                contrasted_layers()));
   }
 }

@@ -171,7 +171,7 @@ std::vector<VideoLayerSpec> parse_video_layers(const std::vector<std::string>& p
         ++at;
       } else {
         throw_usage_error(c10::str(
-            "layers: cannot parse '", piece,
+            "layers: cannot read '", piece,
             "'; write a type such as residual, or a type and a size such as compress_space:128"));
       }
     }
@@ -250,7 +250,7 @@ void VideoTokenizerConfig::check() const {
           R"(consecutive_residual needs a number of blocks, e.g. ("consecutive_residual", 2))");
     }
     if (layer.type.starts_with("cond_") && dim_cond < 1) {
-      throw_usage_error(c10::str("dim_cond must be at least 1 for layers of type ", layer.type));
+      throw_usage_error(c10::str("dim_cond must be given for layers of type ", layer.type));
     }
   }
   if (image_size % space_factor() != 0) {

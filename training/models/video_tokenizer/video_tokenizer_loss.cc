@@ -217,6 +217,11 @@ torch::Tensor VideoTokenizerImpl::difference(const torch::Tensor& fake, const to
 
 namespace {
 
+// |d loss / d weight|
+torch::Tensor gradient_norm(const torch::Tensor& loss, const torch::Tensor& weight) {
+  return torch::autograd::grad({loss}, {weight}, {}, /*retain_graph=*/true)[0].norm();
+}
+
 // The terms that every generator loss has, for the log.
 void set_terms(VideoGeneratorLoss& loss, const torch::Tensor& fake,
                const torch::Tensor& reconstruction, const Quantized& quantized) {
@@ -278,11 +283,7 @@ VideoGeneratorLoss VideoTokenizerImpl::generator_loss_as_in_python(
   const torch::Tensor zero = torch::zeros({}, fake.options()),
                       one = torch::ones({}, fake.options());
   torch::Tensor perceptual = zero, adversarial = zero, adaptive = zero, frames, drawn, against;
-  // |d loss / d last weight|
-  auto norm = [&](const torch::Tensor& loss) {
-    return torch::autograd::grad({loss}, {conv_out_->weight()}, {}, /*retain_graph=*/true)[0]
-        .norm();
-  };
+  auto norm = [&](const torch::Tensor& loss) { return gradient_norm(loss, conv_out_->weight()); };
   if (perceptual_net_ && config_.has_perceptual()) {
     frames = draw_frames(fake);
     perceptual = perceptual_loss(pick(fake, frames), pick(real, frames));

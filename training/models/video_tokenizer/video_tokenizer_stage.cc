@@ -32,8 +32,8 @@ VideoTokenizerStage::VideoTokenizerStage(const VideoTokenizerConfig& config,
       generator_(make_optimizer(model_->generator_parameters())) {
   if (config.conditional()) {
     throw Error(
-        "layers must not have conditional layers (cond_...), because a folder of clips has no "
-        "conditions")
+        "conditional layers (cond_...) need a condition with every clip, which a folder does not "
+        "have")
         .hint("Remove the cond_ layers")
         .kind(ErrorKind::usage);
   }

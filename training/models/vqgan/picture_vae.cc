@@ -69,6 +69,19 @@ torch::Tensor PictureVaeImpl::adversarial_loss(const torch::Tensor& pictures) {
   return losses_.use_hinge_loss ? -logits.mean() : -log_with_floor(logits.sigmoid()).mean();
 }
 
+namespace {
+
+void add_discriminator(GeneratorLoss& loss, const torch::Tensor& adversarial,
+                       const torch::Tensor& weight, const std::vector<torch::Tensor>& parameters) {
+  const std::vector<torch::Tensor> gradients =
+      torch::autograd::grad({adversarial}, parameters, {weight});
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    loss.graph.discriminator.emplace_back(parameters[i], gradients[i]);
+  }
+}
+
+}  // namespace
+
 GeneratorLoss PictureVaeImpl::generator_loss(const torch::Tensor& pictures,
                                              const GeneratorOptions& options) {
   check_pictures(pictures);
@@ -121,12 +134,7 @@ GeneratorLoss PictureVaeImpl::generator_loss(const torch::Tensor& pictures,
   loss.graph.roots.push_back(fake);
   loss.graph.gradients.push_back(by_perceptual + weight * by_adversarial);
   if (options.discriminator_gradients) {
-    const std::vector<torch::Tensor> parameters = discriminator_->parameters();
-    const std::vector<torch::Tensor> gradients =
-        torch::autograd::grad({adversarial}, parameters, {weight});
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-      loss.graph.discriminator.emplace_back(parameters[i], gradients[i]);
-    }
+    add_discriminator(loss, adversarial, weight, discriminator_->parameters());
   }
   return loss;
 }
